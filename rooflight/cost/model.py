@@ -1,0 +1,53 @@
+"""What a cost is, and the event that it is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+MEASURED, MODELLED, INFERRED, UNKNOWN = "measured", "modelled", "inferred", "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class OpCall:
+    """An op as the profiler recorded it: ``dims``, ``types``, ``strides`` and ``concrete`` hold one
+    entry per argument (``Input Dims``, ``Input type``, ``Input Strides``, ``Concrete Inputs``).
+
+    ``gpu_args`` are the args of the GPU event (memcpy, memset, Triton), ``comm`` those of a collective.
+    """
+
+    op: str
+    dims: tuple[Any, ...] = ()
+    types: tuple[str, ...] = ()
+    strides: tuple[Any, ...] = ()
+    concrete: tuple[str, ...] = ()
+    gpu_args: Mapping[str, Any] = field(default_factory=dict)
+    comm: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """FLOPs and device-memory bytes of one call; ``None`` is unknown and never means 0.
+
+    ``dtype`` is the element type whose compute roof holds (a name of :mod:`rooflight.dtypes`),
+    ``matrix`` whether that is the matrix (tensor core) roof.  ``family`` names the op family, in the
+    vocabulary of the kernel names.  ``link_bytes`` are the bytes that cross PCIe or the GPU link.
+    """
+
+    flops: int | None = None
+    bytes_read: int | None = None
+    bytes_written: int | None = None
+    origin: str = UNKNOWN
+    reason: str = ""
+    dtype: str | None = None
+    matrix: bool = False
+    family: str | None = None
+    link_bytes: int | None = None
+
+    @property
+    def bytes(self) -> int | None:
+        """Read plus written; unknown when either is."""
+        if self.bytes_read is None or self.bytes_written is None:
+            return None
+        return self.bytes_read + self.bytes_written

@@ -1,0 +1,37 @@
+"""A device model of the catalogue, as its datasheet gives it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One SKU.  Peaks are dense, in TFLOP/s (int8: TOP/s); ``matrix`` by dtype on the matrix units
+    where the part has them, ``vector`` on the ordinary ones.  A missing key is unknown."""
+
+    id: str
+    vendor: str
+    name: str
+    variant: str
+    arch: str
+    compute: str  # compute capability or gfx name
+    device_unit: str
+    matrix: dict[str, float]
+    vector: dict[str, float]
+    sm_count: int | None = None
+    boost_mhz: float | None = None
+    tensor_mhz: float | None = None
+    mem_bw_gbs: float | None = None
+    mem_gb: float | None = None
+    l2_mib: float | None = None
+    smem_per_sm_kib: float | None = None
+    tdp_w: float | None = None
+    link: str | None = None
+    link_gbs_per_dir: float | None = None
+    pcie_gen: int | None = None
+    names: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    confidence: str = "low"
+    notes: str = ""
+    efficiency: dict[str, float] = field(default_factory=dict)

@@ -1,0 +1,406 @@
+"""The one JSON of Rooflight: what the command line prints, the API answers and the pages show.
+
+Times are microseconds with three decimals (``*_us``), shares are percent, an unknown is null.  The
+meaning of every figure is in docs/definitions.md.  FLOPs and bytes are exact integers: numbers on the
+command line, decimal strings over HTTP (:func:`encode_http`), since they pass 2**53.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+from rooflight.errors import Malformed, ProtocolMismatch
+
+SCHEMA_VERSION = 1
+
+#: Exclusive parts of a step's wall time (DEFINITIONS §16), in the order in which they are shown.
+PARTS = (
+    "compute",
+    "memory",
+    "latency",
+    "unknown",
+    "communication",
+    "copy",
+    "input",
+    "sync",
+    "dispatch",
+    "host",
+    "launch",
+    "dependency",
+    "unknown_idle",
+)
+KERNEL_PARTS = PARTS[:4]
+IDLE_PARTS = PARTS[6:]
+REGIMES = (
+    "compute",
+    "memory",
+    "latency",
+    "communication",
+    "input",
+    "host",
+    "copy",
+    "dependency",
+    "unknown",
+)
+ORIGINS = ("measured", "modelled", "inferred", "unknown")
+
+# Everything from outside is bounded: an integer fits a BIGINT, a name fits a page.
+NonNegative = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Time = Annotated[float, Meta(ge=0)]
+Text = Annotated[str, Meta(max_length=65_536)]
+
+
+class Flag(Struct, forbid_unknown_fields=False):
+    """A statement on data quality: a code of the closed list, how many rows it speaks of, in words."""
+
+    code: str
+    count: int | None = None
+    detail: str = ""
+
+
+class DeviceFigures(Struct):
+    """One device over the whole recording (DEFINITIONS §4)."""
+
+    name: Text | None
+    n_gpu_events: NonNegative
+    kernels: NonNegative
+    span_us: Time
+    busy_us: Time
+    idle_us: Time
+    busy_pct: float | None
+    kernel_sum_us: Time
+    compute_us: Time
+    comm_us: Time
+    mem_us: Time
+    exposed_comm_us: Time
+    overlap_pct: float | None
+    exposed_mem_us: Time
+    unlinked_kernels: NonNegative
+    unlinked_us: Time
+
+
+class Parts(Struct):
+    """Exclusive parts of a wall time, in µs; their sum is the wall time exactly (DEFINITIONS §16)."""
+
+    compute: float = 0.0
+    memory: float = 0.0
+    latency: float = 0.0
+    unknown: float = 0.0
+    communication: float = 0.0
+    copy: float = 0.0
+    input: float = 0.0
+    sync: float = 0.0
+    dispatch: float = 0.0
+    host: float = 0.0
+    launch: float = 0.0
+    dependency: float = 0.0
+    unknown_idle: float = 0.0
+
+
+class Step(Struct):
+    """One step of the training or serving loop; ``parts_us`` are those of ``device``."""
+
+    n: int
+    step_time_us: Time
+    gpu_busy_in_window_us: Time | None = None
+    gpu_launched_us: Time | None = None
+    device: str | None = None
+    parts_us: Parts | None = None
+    devices: dict[str, Parts] = field(default_factory=dict)
+    wait_us: float | None = None
+    transfer_us: float | None = None
+    regime: str | None = None
+    regime_confidence: str | None = None
+    regime_reason: str | None = None
+    attainable_us: float | None = None
+    bound_us: float | None = None
+    mfu: float | None = None
+    hfu: float | None = None
+    start_us: float | None = None
+    inferred_from: str | None = None
+
+
+class Attribution(Struct):
+    """Kernel time under an op; ``op`` is null when no op encloses the launch."""
+
+    kernel: Text
+    op: Text | None
+    count: NonNegative
+    time_us: Time
+
+
+class Kernel(Struct):
+    """A kernel group: same name, op, module, input dims and types, device.
+
+    ``time_us``, ``flops``, ``bytes`` and ``bound_us`` are totals over its launches; ``min_us`` to
+    ``max_us`` are per launch.  ``dtype`` is the type that its compute roof is taken for; ``histogram``
+    counts its launches in twelve equal bins from ``min_us`` to ``max_us``.
+    """
+
+    name: Text
+    short_name: Text = ""
+    family: str | None = None
+    dtype: str | None = None
+    op: Text | None = None
+    module: Text | None = None
+    input_dims: Text | None = None
+    device: str = "0"
+    count: NonNegative = 1
+    time_us: Time = 0.0
+    share_pct: float | None = None
+    min_us: float | None = None
+    p50_us: float | None = None
+    p95_us: float | None = None
+    p99_us: float | None = None
+    max_us: float | None = None
+    flops: NonNegative | None = None
+    bytes: NonNegative | None = None
+    origin: str = "unknown"
+    ai: float | None = None
+    achieved_tflops: float | None = None
+    achieved_gbs: float | None = None
+    bound_us: float | None = None
+    roof_fraction: float | None = None
+    roof_side: str | None = None
+    regime: str = "unknown"
+    reason: str = ""
+    cost_reason: str = ""
+    kind: str = "kernel"
+    above_peak: bool = False
+    input_types: Text | None = None
+    histogram: list[int] = field(default_factory=list)
+
+
+class Ceiling(Struct):
+    """One roof, in FLOP/s or B/s.  ``origin`` tells where the practical figure comes from: measured
+    (calibration of this device), factor (measured on this model), family, assumed."""
+
+    datasheet: float | None = None
+    practical: float | None = None
+    origin: str = "assumed"
+    source: str = ""
+
+
+class Roofs(Struct):
+    """The roofs of one device; ``compute`` by matrix dtype, ``vector`` by vector dtype, in FLOP/s;
+    ``memory``, ``link`` and ``pcie`` in B/s."""
+
+    gpu_id: str | None = None
+    name: str | None = None
+    kind: str = "gpu"
+    inferred: bool = False
+    compute: dict[str, Ceiling] = field(default_factory=dict)
+    vector: dict[str, Ceiling] = field(default_factory=dict)
+    memory: Ceiling | None = None
+    link: Ceiling | None = None
+    pcie: Ceiling | None = None
+    sm_count: int | None = None
+    sources: list[str] = field(default_factory=list)
+
+
+class MemoryPeaks(Struct):
+    """Peaks of the caching allocator, from ``[memory]`` rows, in bytes."""
+
+    peak_allocated: NonNegative | None = None
+    peak_reserved: NonNegative | None = None
+
+
+class CpuStep(Struct):
+    """A step of a recording without GPU work (DEFINITIONS §20)."""
+
+    n: int
+    step_time_us: Time
+    parts_us: Parts
+    regime: str | None = None
+    regime_confidence: str | None = None
+    regime_reason: str | None = None
+    attainable_us: float | None = None
+    bound_us: float | None = None
+    start_us: float | None = None
+
+
+class Cpu(Struct):
+    """The host CPU as a device: its roof, the steps of its main thread, its leaf ops as rows."""
+
+    roof: Roofs
+    steps: list[CpuStep] = field(default_factory=list)
+    ops: list[Kernel] = field(default_factory=list)
+    parts_us: Parts | None = None
+    wall_us: float | None = None
+    threads_busy_us: dict[str, float] = field(default_factory=dict)
+    name: str | None = None
+    regime: str | None = None
+    regime_confidence: str | None = None
+    regime_reason: str | None = None
+
+
+class LaunchDelay(Struct):
+    """Launch to kernel start over the launches of a kernel name; impossible ones are left out."""
+
+    n: int
+    mean_us: float | None = None
+    p50_us: float | None = None
+    max_us: float | None = None
+
+
+class Evidence(Struct):
+    """What a finding points at: kernel rows, steps or gaps, in words and by index."""
+
+    text: str
+    kernels: list[int] = field(default_factory=list)
+    steps: list[int] = field(default_factory=list)
+
+
+class Finding(Struct):
+    """Advice with what was seen and what it would save at most, mean per counted step."""
+
+    code: str
+    title: str
+    saving_us: float | None
+    assumption: str
+    evidence: list[Evidence]
+    fix: str
+    regime: str | None = None
+
+
+class Coverage(Struct):
+    """Share of kernel time by origin of its cost, in percent; the four sum to 100."""
+
+    measured: float = 0.0
+    modelled: float = 0.0
+    inferred: float = 0.0
+    unknown: float = 0.0
+
+
+class Rank(Struct):
+    """One process of the run."""
+
+    rank: int
+    grade: str
+    verdict_withheld: str | None = None
+    grade_reasons: list[str] = field(default_factory=list)
+    flags: list[Flag] = field(default_factory=list)
+    invalid_events: dict[str, int] = field(default_factory=dict)
+    busy_pct: float | None = None
+    devices: dict[str, DeviceFigures] = field(default_factory=dict)
+    roofs: dict[str, Roofs] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+    inferred_steps: list[Step] = field(default_factory=list)
+    n_steps: int = 0
+    steps_without_gpu: list[int] = field(default_factory=list)
+    steps_total_us: float | None = None
+    parts_us: dict[str, Parts] = field(default_factory=dict)
+    regime: str | None = None
+    regime_confidence: str | None = None
+    regime_reason: str | None = None
+    memory: MemoryPeaks | None = None
+    attribution: list[Attribution] = field(default_factory=list)
+    attribution_op_time_us: dict[str, float] = field(default_factory=dict)
+    attributed_kernels: int = 0
+    unattributed_us: float = 0.0
+    launch_delay_us: dict[str, float | None] = field(default_factory=dict)
+    launch_delay: LaunchDelay | None = None
+    host_api_us: float = 0.0
+    graph_launches: int = 0
+    graph_launches_with_kernels: int = 0
+    flops_total: NonNegative | None = None
+    coverage: Coverage = field(default_factory=Coverage)
+    kernels: list[Kernel] = field(default_factory=list)
+    cpu: Cpu | None = None
+    findings: list[Finding] = field(default_factory=list)
+    first_kernel_wall_ns: str | None = None
+    software: dict[str, str] = field(default_factory=dict)
+    host: str | None = None
+
+
+class Collective(Struct):
+    """One collective over the ranks: who came last and who waited (DEFINITIONS §8)."""
+
+    n: int
+    group: str
+    straggler: str | None
+    transfer_us: float | None
+    wait_us: dict[str, float] = field(default_factory=dict)
+
+
+class Document(Struct):
+    """An analysed run: one entry of ``ranks`` per process."""
+
+    schema_version: int
+    source: str
+    ranks: list[Rank]
+    collectives: list[Collective] = field(default_factory=list)
+    clock_offset_us: dict[str, float] = field(default_factory=dict)
+    missing_ranks: list[int] = field(default_factory=list)
+    world_size: int | None = None
+    flags: list[Flag] = field(default_factory=list)
+    telemetry: dict[str, Any] | None = None
+
+
+class Calibration(Struct):
+    """Measured ceilings of one device.  Rates in TFLOP/s and GB/s, latency in µs."""
+
+    device: str
+    kind: str
+    measured_at: str
+    gemm_tflops: dict[str, float] = field(default_factory=dict)
+    vector_tflops: dict[str, float] = field(default_factory=dict)
+    stream_gbs: float | None = None
+    copy_gbs: float | None = None
+    launch_us: float | None = None
+    uuid: str | None = None
+    host: str | None = None
+    software: dict[str, str] = field(default_factory=dict)
+    spread_pct: dict[str, float] = field(default_factory=dict)
+    conditions: dict[str, str] = field(default_factory=dict)
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Document)
+#: Fields that pass 2**53 and travel as decimal strings over HTTP.
+_BIG = frozenset({"flops", "bytes", "flops_total", "peak_allocated", "peak_reserved"})
+
+
+def encode(value: Any) -> bytes:
+    """Strict JSON with numbers, the form of the command line and of a push."""
+    return _encoder.encode(value)
+
+
+def encode_http(value: Any) -> bytes:
+    """Strict JSON whose big integers are strings, the form of every HTTP answer."""
+    return _encoder.encode(http_form(value))
+
+
+def http_form(value: Any) -> Any:
+    """``value`` as plain JSON types with the big integers as decimal strings."""
+    return _stringify(msgspec.to_builtins(value))
+
+
+def _stringify(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _big(k, v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_stringify(v) for v in value]
+    return value
+
+
+def _big(key: str, value: Any) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool) and (key in _BIG or key.endswith("_ns")):
+        return str(value)
+    return _stringify(value)
+
+
+def decode(data: bytes) -> Document:
+    """Read a document; :class:`Malformed` names the field, :class:`ProtocolMismatch` the version."""
+    try:
+        doc = _decoder.decode(data)
+    except msgspec.DecodeError as e:
+        raise Malformed(f"not an analysis: {e}", hint="send the JSON of `rooflight analyze`") from e
+    if doc.schema_version > SCHEMA_VERSION:
+        raise ProtocolMismatch(
+            f"schema_version {doc.schema_version} is newer than {SCHEMA_VERSION}: upgrade this program"
+        )
+    return doc

@@ -1,0 +1,23 @@
+"""Units at the borders.  Inside, times are integer nanoseconds and rates are per second."""
+
+from __future__ import annotations
+
+NS_PER_US = 1_000
+NS_PER_S = 1_000_000_000
+TERA = 1e12
+GIGA = 1e9
+
+
+def us(ns: int | float) -> float:
+    """Nanoseconds as microseconds with three decimals, the form of every ``*_us`` field."""
+    return round(int(ns) / NS_PER_US, 3)
+
+
+def us_or_none(ns: int | float | None) -> float | None:
+    """As :func:`us`; an unknown stays unknown."""
+    return None if ns is None else us(ns)
+
+
+def pct(part: int | float, whole: int | float) -> float | None:
+    """100 x part / whole, two decimals; ``None`` when the whole is 0."""
+    return None if not whole else round(100.0 * part / whole, 2)
