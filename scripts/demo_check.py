@@ -1,0 +1,103 @@
+"""What ``scripts/demo --check`` holds true of the served run, page against API."""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import math
+from typing import Any
+
+import summary
+from service import DemoError, Service
+
+REGIMES = {"compute", "memory", "latency", "communication", "input", "host", "copy", "dependency"}
+
+
+class PageParts(html.parser.HTMLParser):
+    """The scripts and style sheets of a page, and its text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.files: list[str] = []
+        self.text: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = dict(attrs)
+        if tag == "script" and named.get("src"):
+            self.files.append(str(named["src"]))
+        if tag == "link" and "stylesheet" in str(named.get("rel")):
+            self.files.append(str(named["href"]))
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def require(holds: bool, what: str) -> None:
+    """Fail the check with ``what`` was expected."""
+    if not holds:
+        raise DemoError(f"check failed: {what}")
+
+
+def fetch_json(service: Service, path: str) -> Any:
+    """A strict JSON answer of status 200: NaN and Infinity are no JSON."""
+    reply = service.get(path)
+    require(reply.status == 200, f"GET {path} answers 200, not {reply.status}: {reply.body[:300]!r}")
+    require(reply.content_type == "application/json", f"GET {path} is JSON, not {reply.content_type}")
+    return json.loads(reply.body, parse_constant=lambda token: require(False, f"GET {path} holds no {token}"))
+
+
+def check_api(service: Service, run: str) -> dict[str, Any]:
+    """The analysis is whole and the other resources say the same; returns it."""
+    document: dict[str, Any] = fetch_json(service, f"/api/v1/runs/{run}/analysis")
+    rank = document["ranks"][0]
+    require(bool(summary.rows(rank)), "the run has kernels or ops")
+    for step in summary.steps(rank):
+        _check_parts(step)
+    subject = rank["cpu"] or rank
+    reasons = (rank["verdict_withheld"], subject["regime_reason"])
+    require(subject["regime"] in REGIMES or any(reasons), "the run has a regime, or the reason why not")
+    for name in ("kernels", "steps", "regimes", "roofline"):
+        require(bool(fetch_json(service, f"/api/v1/runs/{run}/{name}")), f"GET {name} is not empty")
+    return document
+
+
+def _check_parts(step: dict[str, Any]) -> None:
+    """Parts are whole nanoseconds in µs with three decimals: their sum is exact to half of one."""
+    if not step["parts_us"]:
+        return
+    total = math.fsum(step["parts_us"].values())
+    wall = step["step_time_us"]
+    require(abs(total - wall) < 0.0005, f"the parts of step {step['n']} sum to {wall} us, not {total}")
+
+
+def check_page(service: Service, run: str, document: dict[str, Any]) -> None:
+    """The run's page is served whole and shows the API's numbers."""
+    path = f"/runs/{run}"
+    reply = service.get(path)
+    require(reply.status == 200, f"GET {path} answers 200, not {reply.status}")
+    page = PageParts(reply.body.decode())
+    text = " ".join(" ".join(page.text).split())
+    rank = document["ranks"][0]
+    for row in summary.rows(rank)[:3]:
+        name = row["short_name"] or row["name"]
+        require(name in text, f"the page names {name}")
+    regime = (rank["cpu"] or rank)["regime"]
+    require(regime is None or regime in text.lower(), f"the page says {regime}")
+    check_files(service, page.files)
+
+
+def check_files(service: Service, paths: list[str]) -> None:
+    """Every script and style sheet of the page comes from this server; plotly is among them."""
+    kinds = {".css": "text/css", ".js": "text/javascript"}
+    for path in paths:
+        require(path.startswith("/"), f"{path} is served by Rooflight itself")
+        reply = service.get(path)
+        require(reply.status == 200 and bool(reply.body), f"GET {path} answers 200, not {reply.status}")
+        suffix = "." + path.partition("?")[0].rpartition(".")[2]
+        require(
+            reply.content_type == kinds.get(suffix),
+            f"{path} is {kinds.get(suffix)}, not {reply.content_type}",
+        )
+    for what in (".css", ".js", "plotly"):
+        require(any(what in path for path in paths), f"the page loads {what}")
