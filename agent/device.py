@@ -1,0 +1,86 @@
+"""The device that a workload runs on: a CUDA device when torch sees one, else the host CPU."""
+
+from __future__ import annotations
+
+import platform
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rooflight.errors import MissingExtra, Refused
+
+CHOICES = ("auto", "cuda", "cpu")
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """``kind`` is gpu or cpu, ``place`` what torch calls it; ``uuid`` is NVML's, ``None`` for a CPU.
+    ``threads`` are torch's threads for one operator."""
+
+    kind: str
+    place: str
+    name: str
+    host: str
+    threads: int
+    uuid: str | None = None
+
+    @property
+    def is_gpu(self) -> bool:
+        return self.kind == "gpu"
+
+
+def import_torch() -> Any:
+    """torch, which comes from the user's environment: the agent does not install it."""
+    try:
+        import torch
+    except ImportError as e:
+        raise MissingExtra(
+            f"torch is needed and cannot be imported ({e}): run rooflight-agent with a Python that has it"
+        ) from e
+    return torch
+
+
+def pick(choice: str) -> Device:
+    """``auto`` is CUDA when there is one; ``cuda`` without one is refused, never replaced by the CPU."""
+    torch = import_torch()
+    has_cuda = torch.cuda.is_available()
+    if choice == "cuda" and not has_cuda:
+        raise Refused("torch sees no CUDA device", hint="use --device cpu, or a torch build with CUDA")
+    if choice == "cpu" or not has_cuda:
+        return Device("cpu", "cpu", cpu_name(), socket.gethostname(), torch.get_num_threads())
+    properties = torch.cuda.get_device_properties(0)
+    uuid = getattr(properties, "uuid", None)
+    return Device(
+        "gpu",
+        "cuda:0",
+        properties.name,
+        socket.gethostname(),
+        torch.get_num_threads(),
+        None if uuid is None else f"GPU-{uuid}",
+    )
+
+
+def cpu_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """The CPU's model as the kernel tells it, else the architecture."""
+    try:
+        lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    for line in lines:
+        key, _, value = line.partition(":")
+        if key.strip() == "model name" and value.strip():
+            return " ".join(value.split())
+    return platform.processor() or platform.machine() or "unknown CPU"
+
+
+def last_level_cache_bytes(root: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int | None:
+    """Size of the biggest cache of CPU 0, ``None`` where the kernel does not tell."""
+    sizes = []
+    for path in root.glob("index*/size"):
+        text = path.read_text(encoding="ascii", errors="replace").strip()
+        unit = {"K": 1024, "M": 1024**2}.get(text[-1:], 1)
+        digits = text.rstrip("KM")
+        if digits.isdecimal():
+            sizes.append(int(digits) * unit)
+    return max(sizes, default=None)

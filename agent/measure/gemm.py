@@ -1,0 +1,122 @@
+"""The best matrix product of each dtype: the compute ceiling."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from agent.device import Device, import_torch
+from agent.measure.rates import Rate, best
+from agent.measure.timing import repeat
+
+#: (M, N, K), from small to large: a shape is left out once it would take longer than the budget.
+CPU_SHAPES = ((512, 512, 512), (1024, 1024, 1024), (512, 2048, 512), (2048, 2048, 2048), (3072, 3072, 3072))
+GPU_SHAPES = (
+    (2048, 2048, 2048),
+    (4096, 4096, 4096),
+    (8192, 8192, 8192),
+    (8192, 16384, 4096),
+    (16384, 8192, 8192),
+)
+CPU_DTYPES = ("fp32", "bf16", "fp64")
+GPU_DTYPES = ("fp32", "tf32", "fp16", "bf16", "fp64", "fp8")
+_TORCH_NAMES = {
+    "fp32": "float32",
+    "tf32": "float32",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "fp64": "float64",
+    "fp8": "float8_e4m3fn",
+}
+
+Product = Callable[[], object]
+
+
+def flop(m: int, n: int, k: int) -> int:
+    """[m, k] @ [k, n]: a multiplication and an addition for each of m n k terms."""
+    return 2 * m * n * k
+
+
+def ceilings(device: Device, budget_s: float) -> dict[str, Rate]:
+    """The best rate of every dtype that the device multiplies, by our dtype names, in FLOP/s.
+
+    ``budget_s`` is the time for one dtype.  A dtype that torch refuses on this device is left out.
+    """
+    dtypes = GPU_DTYPES if device.is_gpu else CPU_DTYPES
+    found = {dtype: ceiling(device, dtype, budget_s) for dtype in dtypes}
+    return {dtype: rate for dtype, rate in found.items() if rate is not None}
+
+
+def ceiling(device: Device, dtype: str, budget_s: float) -> Rate | None:
+    """The best rate of one dtype over shapes and both layouts of the second operand."""
+    torch = import_torch()
+    if not _native(torch, device, dtype):
+        return None
+    try:
+        with torch.no_grad(), _precision(torch, dtype):
+            return best(_rates(torch, device, dtype, budget_s))
+    except (RuntimeError, AttributeError, NotImplementedError, TypeError):
+        # No kernel of this dtype for this device, or an older torch: there is no ceiling to tell.
+        return None
+
+
+def _rates(torch: Any, device: Device, dtype: str, budget_s: float) -> Iterator[Rate]:
+    shapes = GPU_SHAPES if device.is_gpu else CPU_SHAPES
+    each = budget_s / (2 * len(shapes))
+    deadline = time.perf_counter() + budget_s
+    for m, n, k in shapes:
+        for layout in ("nt",) if dtype == "fp8" else ("nn", "nt"):
+            timing = repeat(
+                _product(torch, device, dtype, (m, n, k), layout), _synchronize(torch, device), each
+            )
+            yield Rate(flop(m, n, k) / timing.seconds, timing.spread, f"{m} x {n} x {k} {layout}")
+            # The next shape needs at most 8 times the work, 7 calls of it at least.
+            if time.perf_counter() + 4 * timing.seconds > deadline:
+                return
+
+
+def _product(torch: Any, device: Device, dtype: str, shape: tuple[int, int, int], layout: str) -> Product:
+    m, n, k = shape
+    kind = getattr(torch, _TORCH_NAMES[dtype])
+    generator = torch.Generator().manual_seed(0)
+    a = torch.randn(m, k, generator=generator).to(device.place).to(kind)
+    b = torch.randn(*((n, k) if layout == "nt" else (k, n)), generator=generator).to(device.place).to(kind)
+    if layout == "nt":
+        b = b.t()
+    if dtype == "fp8":
+        one = torch.ones((), device=device.place)
+        multiply = torch._scaled_mm  # noqa: SLF001 - torch has no public fp8 product
+        return lambda: multiply(a, b, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
+    out = torch.empty(m, n, device=device.place, dtype=kind)
+    return lambda: torch.mm(a, b, out=out)
+
+
+def _native(torch: Any, device: Device, dtype: str) -> bool:
+    """Whether the device has units for the dtype; an emulation says nothing about a ceiling."""
+    if not device.is_gpu:
+        return dtype != "bf16" or _cpu_has_bf16(torch)
+    if torch.version.hip is not None:
+        return dtype != "tf32"
+    major, minor = torch.cuda.get_device_capability(0)
+    return {"tf32": major >= 8, "bf16": major >= 8, "fp8": (major, minor) >= (8, 9)}.get(dtype, True)
+
+
+def _cpu_has_bf16(torch: Any) -> bool:
+    probe = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", None)
+    return bool(probe is not None and probe())
+
+
+@contextmanager
+def _precision(torch: Any, dtype: str) -> Iterator[None]:
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if dtype == "tf32" else "highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def _synchronize(torch: Any, device: Device) -> Callable[[], object]:
+    return torch.cuda.synchronize if device.is_gpu else lambda: None

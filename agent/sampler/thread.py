@@ -1,0 +1,81 @@
+"""Sampling beside a workload, in a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any, Protocol
+
+from agent.counters import Windows
+from agent.sampler.nvml import NoDriverError, open_nvml
+from agent.sampler.sample import DeviceSample
+
+
+class Source(Protocol):
+    """What can be sampled; :class:`agent.sampler.nvml.Nvml` is one."""
+
+    def sample(self, t: float) -> list[DeviceSample]: ...
+
+    def close(self) -> None: ...
+
+
+class Sampling:
+    """``with Sampling() as sampling: ...; sampling.telemetry()``.
+
+    Without a driver nothing is started and the telemetry is the sentence that says so.
+    """
+
+    def __init__(self, *, interval_s: float = 1.0, source: Source | None = None) -> None:
+        self._interval_s = interval_s
+        self._source = source
+        self._statement: str | None = None
+        self._windows = Windows()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Sampling:
+        if self._source is None:
+            try:
+                self._source = open_nvml()
+            except NoDriverError as e:
+                self._statement = str(e)
+                return self
+        self._thread = threading.Thread(target=self._loop, args=(self._source,), name="nvml", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            # A driver that hangs must not hang the run: the thread is a daemon and is left behind.
+            self._thread.join(timeout=5 + self._interval_s)
+
+    def telemetry(self, device_uuid: str | None = None) -> dict[str, Any]:
+        """For ``Document.telemetry``: windows by UUID, or a statement why there are none.
+
+        ``device_uuid`` is the device that the workload ran on; the join is by UUID alone.
+        """
+        windows = self._windows.take()
+        joined = any(window["uuid"] == device_uuid for window in windows) if device_uuid else False
+        flags = []
+        if windows and not joined:
+            flags.append(
+                {"code": "device_unmatched", "count": None, "detail": "no sampled device has the UUID"}
+            )
+        return {
+            "agent_time": time.time(),
+            "interval_s": self._interval_s,
+            "device_uuid": device_uuid if joined else None,
+            "statement": self._statement,
+            "windows": windows,
+            "flags": flags,
+        }
+
+    def _loop(self, source: Source) -> None:
+        # One look at the start and one at the end: a run shorter than the interval has a window too.
+        while True:
+            self._windows.add(source.sample(time.time()))
+            if self._stop.wait(self._interval_s):
+                break
+        self._windows.add(source.sample(time.time()))
+        source.close()
