@@ -1,0 +1,1 @@
+"""Who launched what: GPU events tied to launches, ops, modules and steps."""

@@ -1,0 +1,1 @@
+"""The model: a recording as columns, whatever format it came from."""

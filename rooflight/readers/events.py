@@ -1,0 +1,323 @@
+"""The event array of a trace as a stream of chunks that each decode on their own.
+
+A document is ``{meta, "traceEvents": [events], meta}`` or a bare array of events.  It is cut at event
+borders every few megabytes; a cut that falls inside a string or a nested value does not decode, and
+the one before it is tried.  Nothing of the size of the file is ever held.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import msgspec
+
+from rooflight.errors import Malformed, NotATrace, TooLarge, Truncated
+
+CHUNK = 8 << 20
+#: One event, or the metadata before the first one, never comes near this.
+MAX_UNCUT = 64 << 20
+_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
+_BYTE = re.compile(r"\(byte (\d+)\)")
+_SPACE = b" \t\r\n"
+
+
+class Decode(Protocol):
+    """Turns the text of a JSON array into events and keeps them; raises ``msgspec.DecodeError``."""
+
+    def __call__(self, data: bytes, *, last_resort: bool = False) -> None: ...
+
+
+class EventStream:
+    """Reads a document, giving each chunk of events to ``decode``.
+
+    After :meth:`run`, ``meta`` holds the document's other keys, ``unterminated`` says that a bare
+    array lacked its end, ``cut_off`` that a salvaged document lacked its own.
+    """
+
+    def __init__(self, pieces: Iterator[bytes], decode: Decode, *, salvage: bool = False) -> None:
+        self.meta: dict[str, Any] = {}
+        self.unterminated = False
+        self.cut_off: str | None = None
+        self._pieces = pieces
+        self._decode = decode
+        self._salvage = salvage
+        self._pending = b""
+        self._offset = 0  # of _pending in the unpacked document
+        self._ended = False
+
+    def run(self) -> None:
+        """Read to the end of the document."""
+        self._open()
+        try:
+            self._read_events()
+        except (Truncated, Malformed) as e:
+            if not self._salvage:
+                raise
+            self.cut_off = str(e)
+
+    def _fill(self) -> None:
+        parts, size = [self._pending], 0
+        while size < CHUNK and not self._ended:
+            piece = next(self._pieces, None)
+            if piece is None:
+                self._ended = True
+            else:
+                parts.append(piece)
+                size += len(piece)
+        self._pending = b"".join(parts)
+
+    # -- the document before its first event -------------------------------------------------------
+
+    def _open(self) -> None:
+        self._fill()
+        start = self._pending.removeprefix(b"\xef\xbb\xbf").lstrip(_SPACE)
+        if not start:
+            raise NotATrace("the file is empty", hint="was the profiler stopped before the export?")
+        self._bare = start.startswith(b"[")
+        if not self._bare and not start.startswith(b"{"):
+            raise NotATrace("not a trace: the file is no JSON object or array", where="byte 0")
+        self._advance(len(self._pending) - len(start))
+        if self._bare:
+            self._advance(1)
+        else:
+            self._find_events()
+
+    def _find_events(self) -> None:
+        tried: Malformed | None = None
+        begin = 0
+        while True:
+            found = _KEY.search(self._pending, begin)
+            if found is None:
+                if self._ended:
+                    raise tried or self._no_events()
+                self._guard()
+                self._fill()
+                continue
+            try:
+                self.meta.update(_object(self._pending[: found.start()] + b'"traceEvents":0}', 0))
+                self._advance(found.end())
+                return
+            except Malformed as e:
+                # An inner key of that name, or a broken one before it.
+                tried, begin = e, found.end()
+
+    def _no_events(self) -> NotATrace | Truncated | Malformed:
+        try:
+            doc = json.loads(self._pending)
+        except (ValueError, RecursionError) as e:
+            if "Expecting" in str(e) and getattr(e, "pos", 0) < len(self._pending.rstrip()) - 1:
+                return Malformed(f"the JSON is malformed: {e}", hint="write the trace again")
+            return Truncated(
+                "the JSON is truncated: it ends before its traceEvents", where=f"byte {len(self._pending)}"
+            )
+        found = "traceEvents" in doc if isinstance(doc, dict) else False
+        return NotATrace(
+            "not a trace: traceEvents is no array" if found else "not a trace: it has no traceEvents",
+            hint="send the .json or .json.gz that the torch profiler wrote",
+        )
+
+    # -- the events --------------------------------------------------------------------------------
+
+    def _read_events(self) -> None:
+        while not self._ended:
+            end = self._take(_last_border(self._pending, len(self._pending)))
+            if end is not None:
+                self._close(end)
+                return
+            self._fill()
+        self._finish()
+
+    def _take(self, cut: int) -> int | None:
+        """Decode up to the best cut at or before ``cut``; the array's end when it lies there."""
+        while cut > 0:
+            failure = self._try(self._pending[:cut])
+            if failure is None:
+                self._advance(cut)
+                self._drop_comma()
+                return None
+            if failure.end is not None:
+                return failure.end
+            cut = _last_border(self._pending, min(cut - 1, failure.at))
+        # Nothing decodes: either one event is not complete yet, or the text is broken here.
+        if len(self._pending) >= MAX_UNCUT:
+            raise TooLarge(
+                f"too large: an event passes the limit of {MAX_UNCUT >> 20} MiB", where=f"byte {self._offset}"
+            )
+        broken = _last_border(self._pending, len(self._pending))
+        if broken > 0:
+            self._resort(broken)
+        return None
+
+    def _resort(self, cut: int) -> None:
+        """The text is broken before ``cut``: read it leniently, event borders being sure."""
+        try:
+            self._decode(b"[" + self._pending[:cut] + b"]", last_resort=True)
+        except (msgspec.DecodeError, ValueError, RecursionError) as e:
+            raise self._malformed(e) from e
+        self._advance(cut)
+        self._drop_comma()
+
+    def _try(self, text: bytes) -> _Failure | None:
+        try:
+            self._decode(b"[" + text + b"]")
+        except (msgspec.DecodeError, RecursionError) as e:
+            return _Failure(e, text)
+        return None
+
+    def _finish(self) -> None:
+        """No more bytes will come: the array ends here, or the document is cut off."""
+        text = self._pending.rstrip(_SPACE)
+        failure = self._try(text.rstrip(b"," + _SPACE))
+        if failure is None:
+            self._end_without_bracket(text)
+        elif failure.end is not None:
+            self._close(failure.end)
+        elif (bracket := next(filter(self._resorted, _brackets(text)), None)) is not None:
+            self._advance(bracket + 1)
+            self._close_meta()
+        elif failure.truncated or not text.endswith((b"}", b"]")):
+            self._keep_whole_events()
+            raise self._truncated("it ends in the middle of an event")
+        else:
+            raise self._malformed(failure.error)
+
+    def _resorted(self, bracket: int) -> bool:
+        try:
+            self._decode(b"[" + self._pending[:bracket] + b"]", last_resort=True)
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            return False
+        return True
+
+    def _keep_whole_events(self) -> None:
+        if self._salvage:
+            self._take(_last_border(self._pending, len(self._pending)))
+
+    def _end_without_bracket(self, text: bytes) -> None:
+        if not self._bare:
+            raise self._truncated("the traceEvents array has no end")
+        self.unterminated = bool(text) or self._offset > 0
+        self._pending = b""
+
+    def _close(self, end: int) -> None:
+        """The array ends at byte ``end`` of the pending text: decode it and read the rest."""
+        if self._try(self._pending[: end - 1]) is None:
+            self._advance(end)
+        else:
+            self._resort(end - 1)
+            self._advance(1)
+        self._close_meta()
+
+    def _close_meta(self) -> None:
+        while not self._ended:
+            self._guard()
+            self._fill()
+        rest = self._pending.strip(_SPACE)
+        if not self._bare:
+            self.meta.update(_object(b"{" + rest.removeprefix(b","), self._offset))
+        elif rest:
+            raise Malformed(
+                "the JSON is malformed: text follows the end of the array", where=f"byte {self._offset}"
+            )
+
+    def _truncated(self, how: str) -> Truncated:
+        return Truncated(
+            f"the JSON is truncated: {how}",
+            where=f"byte {self._offset + len(self._pending)}",
+            hint="the process was killed while it wrote, or the copy is incomplete; "
+            "--salvage reads what is there",
+        )
+
+    def _guard(self) -> None:
+        if len(self._pending) >= MAX_UNCUT:
+            raise TooLarge(
+                f"too large: the metadata passes the limit of {MAX_UNCUT >> 20} MiB", where=f"byte {self._offset}"
+            )
+
+    def _advance(self, n: int) -> None:
+        self._pending = self._pending[n:]
+        self._offset += n
+
+    def _drop_comma(self) -> None:
+        rest = self._pending.lstrip(_SPACE)
+        if rest.startswith(b","):
+            self._advance(len(self._pending) - len(rest) + 1)
+
+    def _malformed(self, error: Exception) -> Malformed:
+        at = _position(error)
+        where = f"byte {self._offset + max(0, (at or 0) - 1)}"
+        return Malformed(
+            f"the JSON is malformed: {_reason(error)}",
+            where=where,
+            hint="write the trace again; if several ranks wrote one path, give each its own file",
+        )
+
+
+class _Failure:
+    """Why a text did not decode: ``end`` is the array's end when text follows it."""
+
+    def __init__(self, error: Exception, text: bytes) -> None:
+        self.error = error
+        message, at = str(error), _position(error)
+        self.truncated = "truncated" in message
+        # Positions count the bracket that was put before the text.
+        self.at = len(text) if at is None else at - 1
+        self.end: int | None = None
+        if "trailing characters" in message and at is not None:
+            # The position is one past the first byte that follows the array, spaces skipped.
+            before = text[: at - 2].rstrip(_SPACE)
+            if before.endswith(b"]"):
+                self.end = len(before)
+
+
+def _position(error: Exception) -> int | None:
+    found = _BYTE.search(str(error))
+    if found:
+        return int(found[1])
+    at = getattr(error, "pos", None)
+    return at if isinstance(at, int) else None
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    return _BYTE.sub("", str(error).removeprefix("JSON is malformed: ")).strip()
+
+
+def _last_border(text: bytes, before: int) -> int:
+    """The end of the last ``}`` before position ``before`` that a comma and a ``{`` follow; 0 if none."""
+    at = before
+    while (brace := text.rfind(b"{", 0, at)) > 0:
+        head = text[max(0, brace - 64) : brace].rstrip(_SPACE)
+        if head.endswith(b",") and head[:-1].rstrip(_SPACE).endswith(b"}"):
+            return text.rfind(b"}", 0, brace) + 1
+        at = brace
+    return 0
+
+
+def _brackets(text: bytes) -> Iterator[int]:
+    """Where a broken array may end, last first: a ``]`` after an object, few of which are metadata."""
+    end = len(text)
+    for _ in range(16):
+        end = text.rfind(b"]", 0, end)
+        if end < 0:
+            return
+        if text[max(0, end - 64) : end].rstrip(_SPACE).endswith(b"}"):
+            yield end
+
+
+def _object(text: bytes, offset: int) -> dict[str, Any]:
+    """The keys of an object of metadata, read tolerantly (NaN, control characters, bad UTF-8)."""
+    try:
+        doc = json.loads(text.decode("utf-8", "backslashreplace"), strict=False)
+    except (ValueError, RecursionError) as e:
+        if text.rstrip(_SPACE).endswith(b"}"):
+            raise Malformed(
+                f"the JSON is malformed: {_reason(e)}", where=f"byte {offset + (getattr(e, 'pos', 0) or 0)}"
+            ) from e
+        raise Truncated("the JSON is truncated: it ends in its metadata", where=f"byte {offset + len(text)}") from e
+    return doc if isinstance(doc, dict) else {}
+
+

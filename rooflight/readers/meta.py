@@ -1,0 +1,76 @@
+"""What a trace says of itself, beside its events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rooflight.trace.timeline import DeviceProperties, Meta
+
+_LIMITS = (
+    "maxThreadsPerBlock",
+    "maxThreadsPerMultiprocessor",
+    "regsPerBlock",
+    "regsPerMultiprocessor",
+    "sharedMemPerBlock",
+    "sharedMemPerBlockOptin",
+    "sharedMemPerMultiprocessor",
+    "maxSharedMemoryPerMultiProcessor",
+    "warpSize",
+)
+_SOFTWARE = (
+    "cuda_runtime_version",
+    "cuda_driver_version",
+    "cupti_version",
+    "hip_runtime_version",
+    "hip_driver_version",
+    "roctracer_version",
+    "trace_id",
+)
+
+
+def read_meta(doc: Mapping[str, Any]) -> Meta:
+    """The metadata of a trace; what is absent or of an impossible type is unknown."""
+    info = doc.get("distributedInfo")
+    info = info if isinstance(info, dict) else {}
+    host = doc.get("host_name")
+    software = {key: str(doc[key]) for key in _SOFTWARE if isinstance(doc.get(key), int | str)}
+    return Meta(
+        base_ns=whole(doc.get("baseTimeNanoseconds")) or 0,
+        rank=whole(info.get("rank")),
+        world_size=whole(info.get("world_size")),
+        host=host if isinstance(host, str) and host else None,
+        devices=_devices(doc.get("deviceProperties")),
+        software=software,
+        is_hip=any(key.startswith(("hip", "roctracer")) for key in software),
+    )
+
+
+def whole(value: Any) -> int | None:
+    """A whole number that is not negative, also a quoted one."""
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return None
+    try:
+        n = int(value)
+    except ValueError:
+        return None
+    return n if 0 <= n < 1 << 63 else None
+
+
+def _devices(rows: Any) -> tuple[DeviceProperties, ...]:
+    if not isinstance(rows, list):
+        return ()
+    return tuple(_device(row) for row in rows if isinstance(row, dict))
+
+
+def _device(row: Mapping[str, Any]) -> DeviceProperties:
+    major, minor = whole(row.get("computeMajor")), whole(row.get("computeMinor"))
+    name = row.get("name")
+    return DeviceProperties(
+        id=str(row.get("id", "")),
+        name=name if isinstance(name, str) else "",
+        memory_bytes=whole(row.get("totalGlobalMem")),
+        compute=None if major is None or minor is None else f"{major}.{minor}",
+        sm_count=whole(row.get("numSms")),
+        limits={key: n for key in _LIMITS if (n := whole(row.get(key))) is not None},
+    )

@@ -1,0 +1,220 @@
+"""Rows in, a Timeline out: interning, invalid events, clipping."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+import numpy as np
+
+from rooflight.protocol import Flag, MemoryPeaks
+from rooflight.trace.tables import I8, I64, GpuEvents, GpuKind, HostEvents, Invalid
+from rooflight.trace.timeline import LaunchShape, Meta, OpArgs, Timeline
+
+K = TypeVar("K")
+#: A time beyond this is an epoch clock's: 1e9 µs, in ns.
+_EPOCH_NS = 10**12
+_CLIP_COUNTED_NS = 1000
+
+
+class Interner(dict[K, int]):
+    """Keys to consecutive numbers, in order of first appearance."""
+
+    def __missing__(self, key: K) -> int:
+        n = self[key] = len(self)
+        return n
+
+
+@dataclass(slots=True)
+class GpuRows:
+    """A chunk of GPU events; ``start`` and ``dur`` in ns, ``invalid`` is ``None`` when all are fine."""
+
+    name: Sequence[int]
+    kind: Sequence[int]
+    start: I64
+    dur: I64
+    invalid: I8 | None
+    device: Sequence[int]
+    stream: Sequence[int]
+    correlation: Sequence[int]
+    graph_node: Sequence[int]
+    bytes: Sequence[int]
+    shape: Sequence[int]
+    comm: Sequence[int]
+
+
+@dataclass(slots=True)
+class HostRows:
+    """A chunk of host events, as :class:`GpuRows`."""
+
+    name: Sequence[int]
+    kind: Sequence[int]
+    start: I64
+    dur: I64
+    invalid: I8 | None
+    thread: Sequence[int]
+    correlation: Sequence[int]
+    external_id: Sequence[int]
+    seq: Sequence[int]
+    fwd_thread: Sequence[int]
+    args: Sequence[int]
+
+
+_SMALL = {"name": np.int32, "thread": np.int32, "device": np.int32, "stream": np.int32, "shape": np.int32}
+_DTYPES: dict[str, type[np.signedinteger[Any]]] = {
+    **_SMALL, "comm": np.int32, "args": np.int32, "kind": np.int8, "invalid": np.int8,
+}  # fmt: skip
+
+
+class Builder:
+    """Collects chunks of rows.  The interners map raw keys; equal texts and numbers meet at the end."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.names: Interner[str] = Interner()
+        self.threads: Interner[Any] = Interner()
+        self.devices: Interner[Any] = Interner()
+        self.streams: Interner[Any] = Interner()
+        self.op_args: Interner[tuple[bytes, bytes, bytes, bytes, bytes]] = Interner()
+        self.shapes: Interner[tuple[bytes, bytes, Any, Any]] = Interner()
+        self.comms: Interner[tuple[tuple[str, Any], ...]] = Interner()
+        self._gpu: list[GpuRows] = []
+        self._host: list[HostRows] = []
+        self._allocated = -1
+        self._reserved = -1
+        self._flags: list[Flag] = []
+
+    def add(self, gpu: GpuRows, host: HostRows) -> None:
+        """Take a chunk; columns become arrays at once, so that no object of the reader is kept."""
+        self._gpu.append(_columns(gpu))
+        self._host.append(_columns(host))
+
+    def note_memory(self, allocated: int, reserved: int) -> None:
+        """A ``[memory]`` row of a device: totals in bytes, -1 when it has none."""
+        self._allocated = max(self._allocated, allocated)
+        self._reserved = max(self._reserved, reserved)
+
+    def flag(self, code: str, count: int | None, detail: str) -> None:
+        """A statement on the quality of the data."""
+        self._flags.append(Flag(code, count, detail))
+
+    def timeline(self, meta: Meta, *, salvaged: bool = False) -> Timeline:
+        """The finished recording."""
+        gpu, host = _joined(self._gpu, GpuRows), _joined(self._host, HostRows)
+        self._mark_zero(gpu, host)
+        device_keys, devices = _canonical(self.devices, str)
+        stream_keys, streams = _canonical(self.streams, lambda k: tuple(map(str, k)))
+        threads, thread = _canonical(self.threads, lambda k: tuple(map(str, k)))
+        end, clipped = _clip(gpu, streams)
+        return Timeline(
+            source=self.source,
+            names=tuple(self.names),
+            gpu=GpuEvents(
+                name=gpu["name"], kind=gpu["kind"], start=gpu["start"], end=end, dur=gpu["dur"],
+                device=devices[gpu["device"]], stream=streams[gpu["stream"]], correlation=gpu["correlation"],
+                graph_node=gpu["graph_node"], bytes=gpu["bytes"], shape=gpu["shape"], comm=gpu["comm"],
+                invalid=gpu["invalid"],
+            ),
+            host=self._host_events(host, thread),
+            device_keys=device_keys,
+            stream_keys=stream_keys,
+            threads=threads,
+            op_args=tuple(OpArgs(*key) for key in self.op_args),
+            shapes=tuple(_shape(*key) for key in self.shapes),
+            comms=tuple(dict(key) for key in self.comms),
+            meta=meta,
+            memory=self._memory(),
+            flags=tuple(self._flags),
+            overlong_clipped=clipped,
+            salvaged=salvaged,
+        )  # fmt: skip
+
+    def _memory(self) -> MemoryPeaks | None:
+        if self._allocated < 0 and self._reserved < 0:
+            return None
+        known = [None if n < 0 else n for n in (self._allocated, self._reserved)]
+        return MemoryPeaks(*known)
+
+    @staticmethod
+    def _host_events(rows: dict[str, Any], thread: Any) -> HostEvents:
+        # A host row without an interval can enclose nothing and waits for nothing.
+        ok = (rows["invalid"] == Invalid.OK) & (rows["dur"] >= 0)
+        keep = {name: column[ok] for name, column in rows.items()}
+        return HostEvents(
+            name=keep["name"], kind=keep["kind"], start=keep["start"], end=keep["start"] + keep["dur"],
+            thread=thread[keep["thread"]], correlation=keep["correlation"], external_id=keep["external_id"],
+            seq=keep["seq"], fwd_thread=keep["fwd_thread"], args=keep["args"],
+        )  # fmt: skip
+
+    @staticmethod
+    def _mark_zero(gpu: dict[str, Any], host: dict[str, Any]) -> None:
+        """A time of exactly 0 beside an epoch clock is a lost time stamp."""
+        starts = np.concatenate((gpu["start"], host["start"]))
+        epoch = np.count_nonzero(starts > _EPOCH_NS) * 2 > starts.size
+        for rows in (gpu, host):
+            known = (rows["invalid"] == Invalid.OK) | (rows["invalid"] == Invalid.BAD_DUR)
+            if epoch:
+                rows["invalid"][known & (rows["start"] == 0)] = Invalid.ZERO_TS
+        fine = gpu["invalid"] == Invalid.OK
+        gpu["invalid"][fine & (gpu["dur"] < 0)] = Invalid.NEGATIVE_DUR
+
+
+def _columns(rows: Any) -> Any:
+    for f in fields(rows):
+        values = getattr(rows, f.name)
+        if f.name == "invalid" and values is None:
+            values = np.zeros(len(rows.start), np.int8)
+        setattr(rows, f.name, np.asarray(values, dtype=_DTYPES.get(f.name, np.int64)))
+    return rows
+
+
+def _joined(chunks: list[Any], shape: type[Any]) -> dict[str, Any]:
+    empty = {f.name: np.empty(0, _DTYPES.get(f.name, np.int64)) for f in fields(shape)}
+    if not chunks:
+        return empty
+    return {name: np.concatenate([getattr(c, name) for c in chunks]) for name in empty}
+
+
+def _canonical(raw: Interner[Any], form: Any) -> tuple[tuple[Any, ...], Any]:
+    """Distinct canonical keys, and the place of each raw key among them (7 and "7" are one)."""
+    table: Interner[Any] = Interner()
+    places = [table[form(key)] for key in raw]
+    return tuple(table), np.array(places, dtype=np.int32) if places else np.empty(0, np.int32)
+
+
+def _clip(gpu: dict[str, Any], streams: Any) -> tuple[I64, int]:
+    """Ends on serial streams: a kernel that ends after the next event of its stream starts is cut
+    there, unless it belongs to a graph (DEFINITIONS §3).  Also how many cuts passed 1 µs."""
+    end: I64 = gpu["start"] + np.maximum(gpu["dur"], 0)
+    rows = np.flatnonzero(gpu["invalid"] == Invalid.OK)
+    order = rows[np.lexsort((end[rows], gpu["start"][rows], streams[gpu["stream"][rows]]))]
+    this, following = order[:-1], order[1:]
+    over = end[this] - gpu["start"][following]
+    cut = (
+        (streams[gpu["stream"][this]] == streams[gpu["stream"][following]])
+        & (gpu["kind"][this] == GpuKind.KERNEL)
+        & (gpu["graph_node"][this] == 0)
+        & (over > 0)
+    )
+    end[this[cut]] = gpu["start"][following[cut]]
+    return end, int(np.count_nonzero(over[cut] > _CLIP_COUNTED_NS))
+
+
+def _shape(grid: bytes, block: bytes, registers: Any, shared: Any) -> LaunchShape:
+    return LaunchShape(_triple(grid), _triple(block), _count(registers), _count(shared))
+
+
+def _triple(text: bytes) -> tuple[int, ...] | None:
+    try:
+        values = json.loads(text) if text else None
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(values, list) and len(values) <= 3 and all(_count(v) is not None for v in values):
+        return tuple(values)
+    return None
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -1,0 +1,104 @@
+"""The columns of a recording.
+
+Every column of a table has the same length.  Times are integer nanoseconds on the recording's own
+clock; ``timeline.meta.base_ns`` places it on the wall clock.  Sentinels: -1 is "none" in every id and
+index column, and in ``bytes``; 0 is "none" in ``graph_node``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
+I8 = NDArray[np.int8]
+Mask = NDArray[np.bool_]
+
+
+class GpuKind(IntEnum):
+    """What the device did."""
+
+    KERNEL = 0
+    MEMCPY = 1
+    MEMSET = 2
+
+
+class HostKind(IntEnum):
+    """What a host row is."""
+
+    CPU_OP = 0
+    ANNOTATION = 1
+    RUNTIME = 2
+    DRIVER = 3
+    PYTHON = 4
+
+
+class Invalid(IntEnum):
+    """Why a GPU event has no usable interval (DEFINITIONS §3)."""
+
+    OK = 0
+    MISSING_DUR = 1
+    BAD_TS = 2
+    ZERO_TS = 3
+    BAD_DUR = 4
+    NEGATIVE_DUR = 5
+
+
+class Table:
+    """Row-aligned columns; a selection is a new table."""
+
+    def __len__(self) -> int:
+        return len(getattr(self, fields(self)[0].name))  # type: ignore[arg-type]
+
+    def take(self, rows: I64 | Mask) -> Self:
+        """The rows at ``rows`` (indices or a mask), in that order."""
+        return type(self)(*(getattr(self, f.name)[rows] for f in fields(self)))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class GpuEvents(Table):
+    """Kernels, memcpys and memsets.
+
+    ``end`` is clipped where a serial stream says so (DEFINITIONS §3), ``dur`` is as recorded.
+    ``device`` and ``stream`` index ``timeline.device_keys`` and ``timeline.stream_keys``; ``shape``,
+    ``comm`` index the launch geometries and the collectives' args.
+    """
+
+    name: I32
+    kind: I8
+    start: I64
+    end: I64
+    dur: I64
+    device: I32
+    stream: I32
+    correlation: I64
+    graph_node: I64
+    bytes: I64
+    shape: I32
+    comm: I32
+    invalid: I8
+
+
+@dataclass(frozen=True, slots=True)
+class HostEvents(Table):
+    """Ops, annotations, API calls and Python frames.
+
+    ``thread`` indexes ``timeline.threads``; ``args`` the recorded inputs of ops; ``seq`` is the
+    sequence number of autograd and ``fwd_thread`` is above 0 on backward ops.
+    """
+
+    name: I32
+    kind: I8
+    start: I64
+    end: I64
+    thread: I32
+    correlation: I64
+    external_id: I64
+    seq: I64
+    fwd_thread: I64
+    args: I32

@@ -1,0 +1,120 @@
+"""One process's recording."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from rooflight.protocol import Flag, MemoryPeaks
+from rooflight.trace.tables import GpuEvents, HostEvents, HostKind, Invalid
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceProperties:
+    """A device as the recording describes it; an unknown figure is ``None``."""
+
+    id: str
+    name: str
+    memory_bytes: int | None = None
+    compute: str | None = None
+    sm_count: int | None = None
+    limits: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """What the recording says of itself.  ``rank`` is ``None`` when it does not say."""
+
+    base_ns: int = 0
+    rank: int | None = None
+    world_size: int | None = None
+    host: str | None = None
+    devices: tuple[DeviceProperties, ...] = ()
+    software: dict[str, str] = field(default_factory=dict)
+    is_hip: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OpArgs:
+    """The recorded inputs of an op, as the JSON texts of the four arg fields (empty: not recorded)."""
+
+    dims: bytes = b""
+    types: bytes = b""
+    strides: bytes = b""
+    concrete: bytes = b""
+    extra: bytes = b""
+
+    def decoded(self) -> tuple[Any, ...]:
+        """(dims, types, strides, concrete, extra) as Python values; what is broken or absent is empty."""
+        return tuple(_value(text) for text in (self.dims, self.types, self.strides, self.concrete, self.extra))
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchShape:
+    """The launch geometry of a kernel; an absent figure is ``None``."""
+
+    grid: tuple[int, ...] | None = None
+    block: tuple[int, ...] | None = None
+    registers: int | None = None
+    shared_memory: int | None = None
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """A recording in columns, as :func:`rooflight.read` gives it.
+
+    ``names`` is the string table that every ``name`` column indexes.  ``gpu`` holds every GPU event,
+    also those without a usable interval (``gpu.invalid``), so that no event is lost silently.
+    """
+
+    source: str
+    names: tuple[str, ...]
+    gpu: GpuEvents
+    host: HostEvents
+    device_keys: tuple[str, ...]
+    stream_keys: tuple[tuple[str, str, str, str], ...]
+    threads: tuple[tuple[str, str], ...]
+    op_args: tuple[OpArgs, ...]
+    shapes: tuple[LaunchShape, ...]
+    comms: tuple[dict[str, Any], ...]
+    meta: Meta = Meta()
+    memory: MemoryPeaks | None = None
+    flags: tuple[Flag, ...] = ()
+    overlong_clipped: int = 0
+    salvaged: bool = False
+
+    @cached_property
+    def valid_gpu(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Rows of ``gpu`` with a usable interval."""
+        return np.flatnonzero(self.gpu.invalid == Invalid.OK)
+
+    @cached_property
+    def invalid_events(self) -> dict[str, int]:
+        """GPU events without a usable interval, counted by reason."""
+        codes, counts = np.unique(self.gpu.invalid[self.gpu.invalid != Invalid.OK], return_counts=True)
+        return {Invalid(c).name.lower(): int(n) for c, n in zip(codes, counts, strict=True)}
+
+    def name_ids(self, *names: str) -> list[int]:
+        """Indices of exact names in the string table; those that do not occur are left out."""
+        wanted = set(names)
+        return [i for i, n in enumerate(self.names) if n in wanted]
+
+    @cached_property
+    def frame_names(self) -> list[str]:
+        """Names of the Python frames, each once, in order of first appearance."""
+        rows = self.host.name[self.host.kind == HostKind.PYTHON]
+        _, first = np.unique(rows, return_index=True)
+        return [self.names[rows[i]] for i in sorted(first)]
+
+
+def _value(text: bytes) -> Any:
+    if not text:
+        return ()
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return ()
