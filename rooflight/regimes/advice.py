@@ -1,9 +1,21 @@
-"""What to do first about each regime, in one sentence that the command line and the pages share."""
+"""What each regime means and what to do first, in words that the command line and the pages share."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+#: Regime → what its time is spent on, to follow "58.7 ms of 174.8 ms per step are ...".
+MEANING: Mapping[str, str] = {
+    "compute": "kernels at the compute roof",
+    "memory": "kernels at the memory bandwidth",
+    "latency": "launches and kernels that keep neither the compute units nor the memory busy",
+    "communication": "communication that no compute hides",
+    "input": "waiting for input data",
+    "host": "waiting for the host",
+    "copy": "copies that no kernel hides",
+    "dependency": "queued work waiting for something else",
+    "unknown": "kernels of unknown cost and gaps of unknown cause",
+}
 #: Regime of a step or run → the first thing to try.
 FIRST: Mapping[str, str] = {
     "compute": (
@@ -45,6 +57,22 @@ FIRST: Mapping[str, str] = {
 }
 
 
-def advice(regime: str | None) -> str:
+#: Where the host CPU is the device (DEFINITIONS §20), what differs.
+FIRST_ON_CPU: Mapping[str, str] = {
+    "compute": (
+        "Use fewer or cheaper FLOPs: a lower precision that this CPU has units for (BF16), or all of its cores"
+        " (OMP_NUM_THREADS); then a GPU."
+    ),
+    "latency": "Do more per call: larger batches, fused ops (torch.compile), fewer small tensors.",
+    "host": "Move Python work out of the step: vectorise loops over elements, do logging and checks less often.",
+    "unknown": (
+        "Measure this CPU's roofs (rooflight-agent calibrate) and record with shapes (record_shapes=True), so"
+        " that costs and roofs are known."
+    ),
+}
+
+
+def advice(regime: str | None, *, on_cpu: bool = False) -> str:
     """The first thing to do; without a regime, how to get one."""
-    return FIRST.get(regime or "unknown", FIRST["unknown"])
+    key = regime if regime is not None and regime in FIRST else "unknown"
+    return (FIRST_ON_CPU if on_cpu else FIRST).get(key, FIRST[key])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rooflight.protocol import PARTS, REGIMES
-from rooflight.regimes.advice import FIRST, advice
+from rooflight.regimes.advice import FIRST, FIRST_ON_CPU, MEANING, advice
 from rooflight.regimes.kernels import KernelFacts, Verdict, kernel_regime
 from rooflight.regimes.steps import GROUPS, grouped, run_regime, step_regime, summed, unexplained_idle
 from rooflight.roofline.bounds import Bound
@@ -243,7 +243,11 @@ def test_the_run_is_judged_by_its_steps_together():
 
 
 def test_every_regime_has_advice_and_no_regime_tells_how_to_get_one():
-    assert set(FIRST) == set(REGIMES)
+    assert set(FIRST) == set(MEANING) == set(REGIMES)
+    assert set(FIRST_ON_CPU) < set(REGIMES)
+    assert advice("latency", on_cpu=True) == FIRST_ON_CPU["latency"] != FIRST["latency"]
+    assert advice("input", on_cpu=True) == FIRST["input"], "the loader is the same on a CPU"
+    assert "calibrate" in advice(None, on_cpu=True)
     assert len(set(FIRST.values())) == len(REGIMES)
     assert advice(None) == FIRST["unknown"]
     assert advice("something new") == FIRST["unknown"]

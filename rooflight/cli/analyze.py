@@ -1,0 +1,109 @@
+"""``rooflight analyze``: traces in, one analysis out."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from rooflight.cli.markdown import markdown
+from rooflight.cli.table import table
+from rooflight.cli.terminal import Terminal, of_stream
+from rooflight.errors import Malformed, Refused, TooLarge
+from rooflight.protocol import Calibration, Document, encode
+
+FORMATS = ("table", "json", "md")
+_MAX_CALIBRATION_BYTES = 1 << 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "files",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="traces of one run, one per rank, or a folder of them (*.json, *.json.gz)",
+    )
+    parser.add_argument("--gpu", metavar="NAME", help="the GPU it ran on, when the trace does not tell")
+    parser.add_argument(
+        "--calibration", type=Path, metavar="FILE", help="measured ceilings of this device (JSON)"
+    )
+    parser.add_argument(
+        "--salvage", action="store_true", help="keep what a cut-off trace still holds; no verdict is given"
+    )
+    parser.add_argument("--format", choices=FORMATS, default="table", help="default: table")
+    parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="write to this file")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, analyse, print; refusals are raised as :class:`rooflight.errors.Refused`."""
+    files, calibration = trace_files(args.files), read_calibration(args.calibration)
+    # Imported here so that `rooflight analyze --help` and a mistyped path answer at once.
+    from rooflight import analysis, readers
+
+    options = analysis.Options(calibration=calibration)
+    timelines = [readers.read(path, salvage=args.salvage) for path in files]
+    result = analysis.analyze(timelines, gpu=args.gpu, options=options)
+    write(result.document, args.format, args.output)
+    return 0
+
+
+def render(document: Document, fmt: str, terminal: Terminal | None = None) -> bytes:
+    """The document in one of :data:`FORMATS`; ``terminal`` only shapes the table."""
+    if fmt == "json":
+        return encode(document) + b"\n"
+    text = markdown(document) if fmt == "md" else table(document, terminal)
+    # A name may hold half a surrogate pair, which UTF-8 has no bytes for.
+    return text.encode("utf-8", "backslashreplace")
+
+
+def write(document: Document, fmt: str, output: Path | None) -> None:
+    """To the file, or to standard output in the characters and colours that it can show."""
+    if output is None:
+        sys.stdout.buffer.write(render(document, fmt, of_stream(sys.stdout)))
+        sys.stdout.buffer.flush()
+        return
+    try:
+        output.write_bytes(render(document, fmt))
+    except OSError as e:
+        raise Refused(f"cannot write: {e.strerror}", where=str(output), hint="give -o another path") from e
+
+
+def trace_files(paths: Sequence[Path]) -> list[Path]:
+    """The trace files named by ``paths``; of a folder its *.json and *.json.gz, by name."""
+    files: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            files += _in_folder(path)
+        elif path.exists():
+            files.append(path)
+        else:
+            raise Refused("no such file or folder", where=str(path), hint="check the path")
+    return files
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    found = sorted(p for p in folder.iterdir() if p.is_file() and p.name.endswith((".json", ".json.gz")))
+    if not found:
+        raise Refused("the folder holds no *.json or *.json.gz", where=str(folder), hint="name the traces")
+    return found
+
+
+def read_calibration(path: Path | None) -> Calibration | None:
+    """The measured ceilings in ``path``, as `rooflight-agent calibrate` writes them."""
+    if path is None:
+        return None
+    hint = "write one with `rooflight-agent calibrate`"
+    try:
+        data = path.read_bytes()[: _MAX_CALIBRATION_BYTES + 1]
+    except OSError as e:
+        raise Refused(f"cannot read the calibration: {e.strerror}", where=str(path), hint=hint) from e
+    if len(data) > _MAX_CALIBRATION_BYTES:
+        raise TooLarge("a calibration is under 1 MiB", where=str(path), hint=hint)
+    try:
+        return msgspec.json.decode(data, type=Calibration)
+    except msgspec.DecodeError as e:
+        raise Malformed(f"not a calibration: {e}", where=str(path), hint=hint) from e

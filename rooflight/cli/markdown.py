@@ -1,0 +1,101 @@
+"""An analysis as Markdown, for a pull request or a wiki."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rooflight.cli.summary import Summary, first_step, missing, ms, summarise, verdict
+from rooflight.cli.table import TOP_KERNELS, WATERFALL
+from rooflight.cli.terminal import fit, safe
+from rooflight.protocol import Document, Kernel, Parts, Rank
+
+_NAME_WIDTH = 80
+_DASH = "–"
+
+
+def markdown(document: Document) -> str:
+    """The document as Markdown; every name from outside is code, never markup."""
+    lines = [f"# {code(document.source)}", ""]
+    if absent := missing(document):
+        lines += [f"Missing ranks: {absent}", ""]
+    for rank in document.ranks:
+        lines += _rank(rank)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _rank(rank: Rank) -> Iterator[str]:
+    s = summarise(rank)
+    yield f"## Rank {rank.rank}: {code(s.device)}"
+    yield ""
+    yield f"**{plain(verdict(s))}** {plain(first_step(s))}"
+    yield ""
+    t = s.times
+    yield f"- Step time: p50 {ms(t.p50_us)}, p95 {ms(t.p95_us)}, p99 {ms(t.p99_us)} over {t.n} steps"
+    yield f"- Attainable: {ms(s.attainable_us)}"
+    yield f"- Data: {plain('; '.join([rank.grade, *rank.grade_reasons]))}"
+    c = rank.coverage
+    yield (
+        f"- Costs by share of kernel time: measured {c.measured:.0f} %, modelled {c.modelled:.0f} %,"
+        f" inferred {c.inferred:.0f} %, unknown {c.unknown:.0f} %"
+    )
+    for flag in rank.flags:
+        count = "" if flag.count is None else f" ({flag.count})"
+        yield f"- {code(flag.code)}{count} {plain(flag.detail)}".rstrip()
+    yield ""
+    if s.parts:
+        yield from _parts(s.parts, s)
+    if s.kernels:
+        yield from _kernels(s)
+
+
+def _parts(parts: Parts, s: Summary) -> Iterator[str]:
+    yield f"| part | ms {s.unit} | % |"
+    yield "|---|---:|---:|"
+    for name in WATERFALL:
+        value = getattr(parts, name)
+        if value > 0 and s.wall_us:
+            yield f"| {name} | {value / 1000:.3f} | {100 * value / s.wall_us:.1f} |"
+    yield f"| wall | {s.wall_us / 1000:.3f} | 100.0 |"
+    yield ""
+
+
+def _kernels(s: Summary) -> Iterator[str]:
+    yield f"| {'op' if s.on_cpu else 'kernel'} | calls | ms | % | regime | roof % | TFLOP/s | GB/s |"
+    yield "|---|---:|---:|---:|---|---:|---:|---:|"
+    for k in s.kernels[:TOP_KERNELS]:
+        yield _kernel(k)
+    left = len(s.kernels) - TOP_KERNELS
+    if left > 0:
+        yield ""
+        yield f"{left} more groups are not shown."
+    yield ""
+
+
+def _kernel(k: Kernel) -> str:
+    cells = (
+        code(k.short_name or k.name),
+        f"{k.count}",
+        f"{k.time_us / 1000:.3f}",
+        _number(k.share_pct, 1),
+        plain(k.regime),
+        _DASH if k.roof_fraction is None else f"{100 * k.roof_fraction:.0f}",
+        _number(k.achieved_tflops, 2),
+        _number(k.achieved_gbs, 0),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def code(text: str) -> str:
+    """``text`` as inline code that no character of it can leave, in a table cell too."""
+    clean = fit(text, _NAME_WIDTH).replace("`", "'").replace("|", "\\|")
+    return f"`{clean}`"
+
+
+def plain(text: str) -> str:
+    """``text`` with everything that Markdown or HTML would take as markup made inert."""
+    escaped = safe(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return "".join("\\" + c if c in "\\`*_[]|#~" else c for c in escaped)
+
+
+def _number(value: float | None, decimals: int) -> str:
+    return _DASH if value is None else f"{value:.{decimals}f}"

@@ -1,0 +1,154 @@
+"""What a screen says first about a rank: step times, mean parts, the verdict in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rooflight.protocol import PARTS, CpuStep, Document, Kernel, Parts, Rank, Step
+from rooflight.regimes.advice import MEANING, advice
+from rooflight.regimes.steps import GROUPS
+
+#: Fewer samples than this have no tail percentiles (DEFINITIONS §16).
+MIN_FOR_TAILS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """Percentiles over the steps, in µs; the tails are ``None`` for fewer than five."""
+
+    n: int
+    p50_us: float | None
+    p95_us: float | None
+    p99_us: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One rank at a glance.  Times are µs, means per step (or of the whole recording without steps).
+
+    ``whole`` says that there are no steps; ``on_cpu`` that the host CPU is the device (§20).
+    """
+
+    device: str
+    times: StepTimes
+    parts: Parts | None
+    wall_us: float
+    attainable_us: float | None
+    regime: str | None
+    confidence: str | None
+    reason: str
+    kernels: list[Kernel]
+    whole: bool
+    on_cpu: bool
+
+    @property
+    def unit(self) -> str:
+        return "in the recording" if self.whole else "per step"
+
+
+def summarise(rank: Rank) -> Summary:
+    """The summary of a rank; its steps are those of a recording without GPU work where there is none."""
+    on_cpu = rank.cpu is not None and not rank.devices
+    steps: Sequence[Step | CpuStep] = rank.cpu.steps if on_cpu and rank.cpu else rank.steps
+    parts = mean_parts(s.parts_us for s in steps) or _whole(rank, on_cpu)
+    source = rank.cpu if on_cpu and rank.cpu else rank
+    kernels = rank.cpu.ops if on_cpu and rank.cpu else rank.kernels
+    return Summary(
+        device=_device(rank, on_cpu),
+        times=step_times([s.step_time_us for s in steps]),
+        parts=parts,
+        wall_us=sum(getattr(parts, p) for p in PARTS) if parts else 0.0,
+        attainable_us=_mean([s.attainable_us for s in steps]),
+        regime=source.regime,
+        confidence=source.regime_confidence,
+        reason=rank.verdict_withheld or source.regime_reason or "",
+        kernels=sorted(kernels, key=lambda k: -k.time_us),
+        whole=not any(s.parts_us for s in steps),
+        on_cpu=on_cpu,
+    )
+
+
+def step_times(times_us: Sequence[float]) -> StepTimes:
+    """Percentiles by linear interpolation."""
+    if not times_us:
+        return StepTimes(0, None, None, None)
+    p50, p95, p99 = (float(v) for v in np.percentile(np.asarray(times_us, dtype=np.float64), (50, 95, 99)))
+    tails = (p95, p99) if len(times_us) >= MIN_FOR_TAILS else (None, None)
+    return StepTimes(len(times_us), p50, *tails)
+
+
+def mean_parts(parts: Iterable[Parts | None]) -> Parts | None:
+    """Mean of each part over the steps that have parts; ``None`` when none has."""
+    known = [p for p in parts if p is not None]
+    if not known:
+        return None
+    return Parts(**{name: sum(getattr(p, name) for p in known) / len(known) for name in PARTS})
+
+
+def group_us(parts: Parts, regime: str) -> float:
+    """Time of the parts that count for a regime."""
+    return float(sum(getattr(parts, p) for p in PARTS if GROUPS[p] == regime))
+
+
+def verdict(summary: Summary) -> str:
+    """The sentence that a reader takes away; a withheld verdict gives its reason in the same place."""
+    if summary.regime is None:
+        return f"No verdict: {summary.reason or 'nothing to judge'}."
+    said = f"Bound by {summary.regime}"
+    if summary.confidence:
+        said += f" ({summary.confidence} confidence)"
+    if summary.parts is None or not summary.wall_us:
+        return said + "."
+    spent = group_us(summary.parts, summary.regime)
+    share = 100 * spent / summary.wall_us
+    return (
+        f"{said}: {ms(spent)} of {ms(summary.wall_us)} {summary.unit} ({share:.0f} %)"
+        f" are {MEANING[summary.regime]}."
+    )
+
+
+def first_step(summary: Summary) -> str:
+    """What to do first."""
+    return advice(summary.regime, on_cpu=summary.on_cpu)
+
+
+def missing(document: Document) -> str:
+    """Which ranks of the run are not there, in words; "" when all are."""
+    if not document.missing_ranks:
+        return ""
+    ranks = ", ".join(str(r) for r in document.missing_ranks[:16])
+    more = len(document.missing_ranks) - 16
+    return f"{ranks} and {more} more" if more > 0 else ranks
+
+
+def ms(us: float | None) -> str:
+    """µs as milliseconds with sensible precision; a dash when unknown."""
+    if us is None:
+        return "–"
+    value = us / 1000
+    return f"{value:,.1f} ms" if value >= 100 else f"{value:.2f} ms" if value >= 1 else f"{value:.3f} ms"
+
+
+def _whole(rank: Rank, on_cpu: bool) -> Parts | None:
+    if on_cpu and rank.cpu:
+        return rank.cpu.parts_us
+    return next(iter(rank.parts_us.values()), None)
+
+
+def _device(rank: Rank, on_cpu: bool) -> str:
+    if on_cpu and rank.cpu:
+        return f"{rank.cpu.name or rank.cpu.roof.name or 'host CPU'} (CPU)"
+    names = [d.name or f"unnamed GPU {key}" for key, d in rank.devices.items()]
+    distinct = list(dict.fromkeys(names))
+    if not distinct:
+        return "no device"
+    counted = [f"{names.count(n)} × {n}" if names.count(n) > 1 else n for n in distinct]
+    return ", ".join(counted)
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [v for v in values if v is not None]
+    return sum(known) / len(known) if known else None

@@ -1,0 +1,193 @@
+"""An analysis as a screen worth reading: verdict first, then where the time goes, then the kernels."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from rooflight.cli.summary import Summary, first_step, missing, ms, summarise, verdict
+from rooflight.cli.terminal import Terminal, fit, safe
+from rooflight.protocol import IDLE_PARTS, Coverage, Document, Flag, Kernel, Parts, Rank
+from rooflight.regimes.steps import GROUPS
+
+#: From what the device did not do down to its work, as the page's waterfall falls.
+WATERFALL = (
+    "input", "host", "sync", "dispatch", "launch", "dependency", "unknown_idle", "communication", "copy",
+    "latency", "unknown", "memory", "compute",
+)  # fmt: skip
+TOP_KERNELS = 12
+TOP_FLAGS = 12
+_DASH = "–"
+_COLUMNS = "  share  regime         roof  TFLOP/s    GB/s  "
+_BEFORE_NAME = 2 + 10 + len(_COLUMNS)
+
+
+def table(document: Document, terminal: Terminal | None = None) -> str:
+    """The document as text for ``terminal``; ends with a newline."""
+    term = terminal or Terminal()
+    lines = [*_run(document, term)]
+    if document.ranks:
+        lines += _rank(document.ranks[0], term)
+    lines += _flags(document.flags, "Flags of the run", term)
+    return term.final("\n".join(lines) + "\n")
+
+
+def _run(document: Document, term: Terminal) -> Iterator[str]:
+    yield term.strong(fit(document.source, term.width))
+    if not document.ranks:
+        yield "nothing was analysed"
+    if absent := missing(document):
+        yield f"ranks missing of {document.world_size or 'an unknown number'}: {absent}"
+    if len(document.ranks) > 1:
+        yield from _ranks(document, term)
+
+
+def _ranks(document: Document, term: Terminal) -> Iterator[str]:
+    late = [c.straggler for c in document.collectives if c.straggler is not None]
+    yield ""
+    yield f"{'rank':>6}  {'step p50':>11}  {'busy':>6}  {'late':>6}  regime"
+    for rank in document.ranks:
+        s = summarise(rank)
+        busy = _percent(rank.busy_pct)
+        times_late = f"{late.count(str(rank.rank))}" if late else _DASH
+        regime = term.paint(s.regime, s.regime) if s.regime else f"{_DASH} {safe(s.reason)}"
+        yield f"{rank.rank:>6}  {ms(s.times.p50_us):>11}  {busy:>6}  {times_late:>6}  {regime}"
+    yield f"late: how often it came last of {len(late)} collectives. Below: rank {document.ranks[0].rank}."
+
+
+def _rank(rank: Rank, term: Terminal) -> Iterator[str]:
+    s = summarise(rank)
+    yield from _headline(rank, s, term)
+    if s.parts:
+        yield from _waterfall(s.parts, s, term)
+    yield from _kernels(s, term)
+    yield ""
+    yield _coverage(rank.coverage)
+    yield from _flags(rank.flags, "Flags", term)
+
+
+def _headline(rank: Rank, s: Summary, term: Terminal) -> Iterator[str]:
+    steps = f"{s.times.n} steps" if s.times.n != 1 else "1 step"
+    yield f"{safe(s.device)} · {steps} · rank {rank.rank}"
+    yield ""
+    for sentence in (verdict(s), f"First: {first_step(s)}"):
+        yield from _wrapped(safe(sentence), term, strong=sentence.startswith(("Bound", "No verdict")))
+    yield ""
+    t = s.times
+    yield f"  step time   p50 {ms(t.p50_us)} · p95 {ms(t.p95_us)} · p99 {ms(t.p99_us)}{_few(t.n)}"
+    if s.attainable_us is not None and s.wall_us:
+        share = 100 * s.attainable_us / s.wall_us
+        at_roof = "with every kernel at its roof and no waiting"
+        yield f"  attainable  {ms(s.attainable_us)} {at_roof}: {share:.0f} % of the step time"
+    yield from _grade(rank, term)
+
+
+def _few(n: int) -> str:
+    return f" (too few steps for tails: {n})" if 0 < n < 5 else ""
+
+
+def _grade(rank: Rank, term: Terminal) -> Iterator[str]:
+    text = "; ".join(safe(r) for r in rank.grade_reasons) or "nothing is missing"
+    yield from textwrap.wrap(
+        f"{safe(rank.grade)}: {text}",
+        term.width,
+        initial_indent="  data        ",
+        subsequent_indent=" " * 14,
+    )
+
+
+def _waterfall(parts: Parts, s: Summary, term: Terminal) -> Iterator[str]:
+    what = "the recording" if s.whole else f"a step (mean of {s.times.n})"
+    yield ""
+    yield term.strong(f"Where the wall time of {what} goes: {ms(s.wall_us)}")
+    width = term.width - 2 - 14 - 12 - 8
+    start = 0.0
+    for name in WATERFALL:
+        value = getattr(parts, name)
+        if value <= 0 or not s.wall_us:
+            continue
+        drawn = bar(start / s.wall_us, (start + value) / s.wall_us, width, idle=name in IDLE_PARTS)
+        share = f"{100 * value / s.wall_us:.1f} %"
+        yield f"  {name:<14}{term.paint(drawn, GROUPS[name])}{ms(value):>12}{share:>8}"
+        start += value
+    yield "  solid: the device works; shaded: it waits"
+
+
+def bar(start: float, end: float, width: int, *, idle: bool) -> str:
+    """A bar from ``start`` to ``end`` (fractions of the whole) in ``width`` characters; never empty."""
+    first, last = round(start * width), round(end * width)
+    if first == last:
+        first = min(first, width - 1)
+        return (" " * first + "▏").ljust(width)
+    return (" " * first + ("▒" if idle else "█") * (last - first)).ljust(width)[:width]
+
+
+def _kernels(s: Summary, term: Terminal) -> Iterator[str]:
+    if not s.kernels:
+        return
+    what = "ops" if s.on_cpu else "kernels"
+    steps = 1 if s.whole else max(1, s.times.n)
+    launches = sum(k.count for k in s.kernels)
+    shown = s.kernels[:TOP_KERNELS]
+    yield ""
+    yield term.strong(f"{what.capitalize()}: {len(s.kernels):,} groups, {launches:,} calls")
+    yield f"  {'ms' if steps == 1 else 'ms/step':>10}{_COLUMNS}{what[:-1]} · op"
+    for k in shown:
+        yield _kernel(k, steps, term)
+    rest = s.kernels[TOP_KERNELS:]
+    if rest:
+        left = sum(k.time_us for k in rest)
+        yield f"  {left / 1000 / steps:>10.3f}  in {len(rest):,} more groups, not shown"
+    if steps > 1:
+        yield f"  ms/step: time over the whole recording, divided by its {steps} steps"
+
+
+def _kernel(k: Kernel, steps: int, term: Terminal) -> str:
+    above = "!" if k.above_peak else ""
+    roof = _DASH if k.roof_fraction is None else f"{100 * k.roof_fraction:.0f} %{above}"
+    regime = term.paint(f"{safe(k.regime):<12}", k.regime)
+    rates = f"{roof:>7}{_number(k.achieved_tflops, 2):>9}{_number(k.achieved_gbs, 0):>8}"
+    name = _named(k.short_name or k.name, k.op, max(16, term.width - _BEFORE_NAME))
+    return f"  {k.time_us / 1000 / steps:>10.3f}{_percent(k.share_pct):>7}  {regime}{rates}  {name}"
+
+
+def _named(name: str, op: str | None, width: int) -> str:
+    """Name and op in ``width``; when they do not fit both are cut, the name less."""
+    if op is None or op == name:
+        return fit(name, width)
+    name_width = max(width - len(op) - 3, 2 * width // 3)
+    shown = fit(name, name_width)
+    return f"{shown} · {fit(op, width - len(shown) - 3)}"
+
+
+def _coverage(c: Coverage) -> str:
+    return (
+        f"Costs by share of kernel time: measured {c.measured:.0f} %, modelled {c.modelled:.0f} %,"
+        f" inferred {c.inferred:.0f} %, unknown {c.unknown:.0f} %"
+    )
+
+
+def _flags(flags: Sequence[Flag], title: str, term: Terminal) -> Iterator[str]:
+    if not flags:
+        return
+    yield term.strong(title)
+    for flag in flags[:TOP_FLAGS]:
+        count = "" if flag.count is None else f" ({flag.count:,})"
+        yield fit(f"  {flag.code}{count}  {flag.detail}".rstrip(), term.width)
+    if len(flags) > TOP_FLAGS:
+        yield f"  and {len(flags) - TOP_FLAGS} more, in the JSON"
+
+
+def _wrapped(text: str, term: Terminal, *, strong: bool) -> Iterator[str]:
+    for line in textwrap.wrap(text, term.width):
+        yield term.strong(line) if strong else line
+
+
+def _percent(value: float | None) -> str:
+    if value is None:
+        return _DASH
+    return "<1 %" if 0 < value < 1 else f"{value:.0f} %"
+
+
+def _number(value: float | None, decimals: int) -> str:
+    return _DASH if value is None else f"{value:,.{decimals}f}"
