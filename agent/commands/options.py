@@ -1,0 +1,37 @@
+"""Arguments that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+
+from agent import config
+from agent.config import Config
+from agent.device import CHOICES
+from agent.push import Server
+
+
+def add_server(parser: argparse.ArgumentParser) -> None:
+    """Where to send, and with which token."""
+    parser.add_argument("--server", metavar="URL", help="the Rooflight server [ROOFLIGHT_SERVER]")
+    parser.add_argument(
+        "--token", help="its token [ROOFLIGHT_TOKEN]; as an argument other users of this host can see it"
+    )
+    parser.add_argument("--insecure", action="store_true", help="send the token over plain http all the same")
+    parser.add_argument("--no-push", action="store_true", help="send nothing")
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    """Which device to run on."""
+    parser.add_argument("--device", choices=CHOICES, default="auto", help="auto: CUDA when there is one")
+
+
+def read_config(args: argparse.Namespace) -> Config:
+    """Flags over environment over file."""
+    return config.load({name: getattr(args, name, None) for name in config.VARIABLES})
+
+
+def server(args: argparse.Namespace, settings: Config) -> Server | None:
+    """The server to send to, ``None`` when nothing is to be sent."""
+    if args.no_push or settings.server is None:
+        return None
+    return Server(settings.server, settings.token, args.insecure)

@@ -1,0 +1,102 @@
+"""What the agent keeps on disk: calibrations, and the last runs."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from agent.device import Device
+from rooflight.errors import Refused
+from rooflight.protocol import Calibration, encode
+
+#: Older runs are removed when a new one is kept.
+KEPT_RUNS = 10
+LARGEST_CALIBRATION = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The state folder; it is made when something is kept."""
+
+    root: Path
+
+    def save(self, calibration: Calibration) -> Path:
+        """Keep a calibration in the place of the one before of the same device and threads."""
+        path = self.root / "calibrations" / f"{_slot(calibration)}.json"
+        write(path, encode(calibration))
+        return path
+
+    def find(self, device: Device, note: Callable[[str], None]) -> Calibration | None:
+        """The calibration of this very device, ``None`` when there is none.
+
+        A GPU is known by its UUID.  A CPU's ceilings hold for one host and number of threads.  A file
+        that cannot be read is told to ``note`` and passed over.
+        """
+        found = [self._load(path, note) for path in sorted((self.root / "calibrations").glob("*.json"))]
+        fitting = [c for c in found if c is not None and _fits(c, device)]
+        return max(fitting, key=lambda c: c.measured_at, default=None)
+
+    def new_run(self, workload: str) -> Path:
+        """A fresh folder for a run; all but the newest :data:`KEPT_RUNS` are removed."""
+        runs = self.root / "runs"
+        _make(runs)
+        stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%S")
+        folder = Path(tempfile.mkdtemp(prefix=f"{stamp}-{workload}-", dir=runs))
+        for old in sorted(runs.iterdir())[:-KEPT_RUNS]:
+            if old != folder:
+                shutil.rmtree(old, ignore_errors=True)
+        return folder
+
+    def _load(self, path: Path, note: Callable[[str], None]) -> Calibration | None:
+        try:
+            if path.stat().st_size > LARGEST_CALIBRATION:
+                raise ValueError("it is too large")
+            return msgspec.json.decode(path.read_bytes(), type=Calibration)
+        except (OSError, ValueError) as e:
+            note(f"the calibration {path} is passed over: {e}")
+            return None
+
+
+def write(path: Path, data: bytes) -> None:
+    """Write whole or not at all."""
+    _make(path.parent)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as e:
+        temporary.unlink(missing_ok=True)
+        raise Refused(f"cannot be written: {e.strerror}", where=str(path)) from e
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        hint = "set ROOFLIGHT_STATE to a folder that can be written"
+        raise Refused(f"the folder cannot be made: {e.strerror}", where=str(folder), hint=hint) from e
+
+
+def _slot(calibration: Calibration) -> str:
+    identity = calibration.device, calibration.uuid, calibration.host, calibration.conditions.get("threads")
+    return f"{calibration.kind}-{hashlib.sha256(repr(identity).encode()).hexdigest()[:16]}"
+
+
+def _fits(calibration: Calibration, device: Device) -> bool:
+    if (calibration.kind, calibration.device) != (device.kind, device.name):
+        return False
+    if device.is_gpu:
+        return calibration.uuid is not None and calibration.uuid == device.uuid
+    return calibration.host == device.host and calibration.conditions.get("threads") == str(device.threads)
