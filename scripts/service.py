@@ -63,12 +63,12 @@ def _reply(answer: Any) -> Reply:
 
 
 @contextlib.contextmanager
-def serving(data: Path, port: int) -> Iterator[Service]:
+def serving(data: Path, port: int, programs: Path = BIN) -> Iterator[Service]:
     """Start ``rooflight-server serve`` on ``port``, or on a free one when it is taken; stop it at the end."""
     data.mkdir(parents=True, exist_ok=True)
     port = free_port(port)
     service = Service(f"http://127.0.0.1:{port}", data)
-    command = [str(BIN / "rooflight-server"), "serve", "--host", "127.0.0.1", "--port", str(port)]
+    command = [str(programs / "rooflight-server"), "serve", "--host", "127.0.0.1", "--port", str(port)]
     with (data / "server.log").open("ab") as log:
         process = subprocess.Popen(
             command, env=environment(data), stdout=log, stderr=log, preexec_fn=_end_with_parent

@@ -23,9 +23,9 @@ def lines(document: Json) -> list[str]:
 def device(rank: Json) -> str:
     """Name of the first device; a recording without GPU work speaks of the host CPU."""
     if rank["cpu"]:
-        return f"{rank['cpu']['name'] or 'unknown CPU'} (no GPU work was recorded: the CPU is the device)"
+        return f"{printable(rank['cpu']['name'] or 'unknown CPU')} (no GPU work was recorded: the CPU is the device)"
     names = [figures["name"] or "unknown GPU" for figures in rank["devices"].values()]
-    return ", ".join(dict.fromkeys(names)) or "none"
+    return printable(", ".join(dict.fromkeys(names))) or "none"
 
 
 def steps(rank: Json) -> list[Json]:
@@ -63,10 +63,15 @@ def biggest(rank: Json, count: int = 3) -> list[str]:
     total = sum(row["time_us"] for row in rows(rank)) or 1.0
     return ["biggest    share  of roof  regime         name"] + [
         f"           {100 * row['time_us'] / total:4.1f} %  {_fraction(row['roof_fraction']):>7}"
-        f"  {row['regime']:<13}  {(row['short_name'] or row['name'])[:60]}"
+        f"  {row['regime']:<13}  {printable(row['short_name'] or row['name'])[:60]}"
         for row in rows(rank)[:count]
     ]
 
 
 def _fraction(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.1f} %"
+
+
+def printable(text: str) -> str:
+    """Names come from outside: control characters do not reach the terminal."""
+    return "".join(c if c.isprintable() else "?" for c in text)
