@@ -1,0 +1,89 @@
+"""``rooflight upload``: send traces to a server and wait for their page."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from rooflight.cli.analyze import trace_files
+from rooflight.cli.terminal import fit
+from rooflight.client import Client, Job
+from rooflight.errors import Refused
+
+DEFAULT_SERVER = "http://127.0.0.1:8585"
+DEFAULT_PROJECT = "default"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    env = os.environ
+    parser.add_argument(
+        "files",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="traces of one run, one per rank, or a folder of them",
+    )
+    parser.add_argument(
+        "--server",
+        default=env.get("ROOFLIGHT_SERVER") or DEFAULT_SERVER,
+        metavar="URL",
+        help=f"default: $ROOFLIGHT_SERVER, else {DEFAULT_SERVER}",
+    )
+    parser.add_argument(
+        "--project",
+        default=env.get("ROOFLIGHT_PROJECT") or DEFAULT_PROJECT,
+        metavar="NAME",
+        help=f"made when it is not there; default: $ROOFLIGHT_PROJECT, else {DEFAULT_PROJECT}",
+    )
+    parser.add_argument("--run", metavar="NAME", help="name of the new run; default: the server numbers it")
+    parser.add_argument(
+        "--token",
+        metavar="TOKEN",
+        help="default: $ROOFLIGHT_TOKEN, which other users of this machine cannot see",
+    )
+    parser.add_argument(
+        "--insecure", action="store_true", help="send the token over plain http to another machine"
+    )
+    parser.add_argument("--no-wait", action="store_true", help="do not wait for the analysis")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Upload, wait, print the page's address; a refused or failed analysis raises."""
+    files = trace_files(args.files)
+    token = args.token or os.environ.get("ROOFLIGHT_TOKEN") or None
+    client = Client(args.server, token, insecure=args.insecure)
+    project = client.create_project(args.project)
+    new = client.create_run(project.id, args.run)
+    jobs = [(path, client.upload_trace(new.id, path, _progress(path))) for path in files]
+    if not args.no_wait:
+        for path, job in jobs:
+            check(path, client.wait(job))
+    print(client.page(new.id))
+    return 0
+
+
+def check(path: Path, job: Job) -> None:
+    """Raise what the server says about a trace that it could not analyse."""
+    if job.state == "done":
+        return
+    problem = job.problem
+    title = (problem.title or problem.detail if problem else "") or f"the analysis {job.state}"
+    place = f"{path}: {problem.where}" if problem and problem.where else str(path)
+    raise Refused(title, where=place, hint=problem.hint if problem else "")
+
+
+def _progress(path: Path) -> Callable[[int, int], None] | None:
+    """A line on standard error that counts up, where somebody can see it."""
+    if not sys.stderr.isatty():
+        return None
+    name = fit(path.name, 40)
+
+    def show(sent: int, total: int) -> None:
+        end = "\n" if sent == total else ""
+        share = 100 * sent // total if total else 100
+        print(f"\r{name}  {share:3d} %  {sent / 1e6:,.1f} of {total / 1e6:,.1f} MB", end=end, file=sys.stderr)
+
+    return show

@@ -1,0 +1,350 @@
+"""A client of the Rooflight service for scripts and training processes; needs no HTTP library.
+
+RooflightError
+└── ClientError
+    ├── Unreachable      no answer, after all tries
+    └── Rejected         the server answered that it will not: status, title, where
+
+Every POST carries an Idempotency-Key, so that a request whose answer was lost can be sent again.
+Redirects are not followed: the token is for one server.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import ipaddress
+import os
+import random
+import ssl
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+import msgspec
+
+from rooflight import __version__
+from rooflight.errors import Refused, RooflightError
+from rooflight.protocol import Calibration, Document, encode
+from rooflight.retry import RETRIED_STATUS, Retry, retry_after_s
+
+API = "/api/v1"
+CHUNK = 1 << 18
+_MAX_ANSWER_BYTES = 8 << 20
+_FINISHED = ("done", "failed", "refused")
+T = TypeVar("T")
+
+
+class ClientError(RooflightError):
+    """Something went wrong between this program and the server."""
+
+
+class Unreachable(ClientError):  # noqa: N818
+    """The server gave no answer that could be used, after all tries."""
+
+
+class Rejected(ClientError):  # noqa: N818
+    """The server's no.  ``status`` is the HTTP status; ``title`` and ``where`` are its words."""
+
+    def __init__(self, status: int, title: str, where: str = "", hint: str = "") -> None:
+        self.status, self.title, self.where, self.hint = status, title, where, hint
+        place, advice = (f" ({where})" if where else ""), (f". {hint}" if hint else "")
+        super().__init__(f"the server answered {status}: {title}{place}{advice}")
+
+
+class Problem(msgspec.Struct):
+    """An error of the service (problem+json)."""
+
+    title: str = ""
+    status: int = 0
+    detail: str = ""
+    where: str = ""
+    hint: str = ""
+
+
+class Project(msgspec.Struct):
+    id: str
+    name: str
+
+
+class Run(msgspec.Struct):
+    id: str
+    name: str | None = None
+
+
+class Job(msgspec.Struct):
+    """An analysis on the server."""
+
+    id: str
+    state: Literal["queued", "running", "done", "failed", "refused"] = "queued"
+    run_id: str | None = None
+    problem: Problem | None = None
+
+    @property
+    def finished(self) -> bool:
+        return self.state in _FINISHED
+
+
+class _Accepted(msgspec.Struct):
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """A request body that can be read from its start again for each try."""
+
+    size: int
+    chunks: Callable[[], Iterator[bytes]]
+    kind: str = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    status: int
+    data: bytes
+    retry_after_s: float | None
+
+
+@dataclass(slots=True)
+class Client:
+    """One server.  ``url`` is its address (http or https), ``token`` a bearer token or ``None``.
+
+    A token is sent over plain http only to this machine, unless ``insecure``.  ``timeout_s`` bounds
+    each wait for the network.  ``sleep`` and ``draw`` (0 to 1) are there for tests.
+    """
+
+    url: str
+    token: str | None = field(default=None, repr=False)
+    insecure: bool = False
+    timeout_s: float = 60.0
+    retry: Retry = field(default_factory=Retry)
+    sleep: Callable[[float], None] = time.sleep
+    draw: Callable[[], float] = random.random
+
+    def __post_init__(self) -> None:
+        self.url = self.url.rstrip("/")
+        host, scheme = _address(self.url)
+        if self.token is not None and not (self.token.isascii() and self.token.isprintable() and self.token):
+            raise Refused("the token holds characters that no token has", hint="copy it again")
+        if self.token and scheme == "http" and not self.insecure and not is_loopback(host):
+            raise Refused(
+                "will not send a token over plain http to another machine",
+                where=self.url,
+                hint="use https, or --insecure where the network is trusted",
+            )
+
+    def page(self, run: str) -> str:
+        """The address of a run's page."""
+        return f"{self.url}/runs/{quote(run, safe='')}"
+
+    def create_project(self, name: str) -> Project:
+        """Make a project, or find the one of that name."""
+        return self._post("/projects", _json({"name": name}), Project)
+
+    def create_run(self, project: str, name: str | None = None, *, host: str | None = None) -> Run:
+        """Make a run in a project (its id or name)."""
+        wanted = {k: v for k, v in (("name", name), ("host", host)) if v is not None}
+        return self._post(f"/projects/{quote(project, safe='')}/runs", _json(wanted), Run)
+
+    def upload_trace(
+        self,
+        run: str,
+        path: str | os.PathLike[str],
+        on_progress: Callable[[int, int], None] | None = None,
+        *,
+        key: str | None = None,
+    ) -> Job:
+        """Stream a trace file to a run; the job that analyses it.
+
+        ``on_progress(sent, total)`` is called with bytes, and starts again at 0 with each try.
+        """
+        file = Path(path)
+        name = file.name.encode("utf-8", "backslashreplace").decode("utf-8")
+        target = f"/runs/{quote(run, safe='')}/traces?{urlencode({'filename': name})}"
+        return self._post(target, _file(file, on_progress), _Accepted, key=key).job
+
+    def push_analysis(self, run: str, document: Document, *, key: str | None = None) -> dict[str, Any]:
+        """Send an analysis made here; sending the same one again adds nothing."""
+        data = encode(document)
+        key = key or hashlib.sha256(data).hexdigest()
+        return self._post(f"/runs/{quote(run, safe='')}/profiles", _bytes(data), dict[str, Any], key=key)
+
+    def push_calibration(self, calibration: Calibration, *, key: str | None = None) -> dict[str, Any]:
+        """Send the measured ceilings of a device."""
+        data = encode(calibration)
+        key = key or hashlib.sha256(data).hexdigest()
+        return self._post("/calibrations", _bytes(data), dict[str, Any], key=key)
+
+    def job(self, job: str) -> Job:
+        """The state of a job."""
+        return _decode(self._send("GET", f"/jobs/{quote(job, safe='')}", None, {}), Job)
+
+    def wait(self, job: Job | str, *, timeout_s: float = 3600.0) -> Job:
+        """The job once it is done, failed or refused; :class:`Unreachable` when that takes longer."""
+        ident = job if isinstance(job, str) else job.id
+        waited, pause = 0.0, 0.2
+        while not (now := self.job(ident)).finished:
+            if waited >= timeout_s:
+                raise Unreachable(f"job {ident} is still {now.state} after {waited:.0f} s; it goes on there")
+            self.sleep(pause)
+            waited, pause = waited + pause, min(2.0, pause * 1.5)
+        return now
+
+    def _post(self, target: str, body: _Body, kind: type[T], *, key: str | None = None) -> T:
+        return _decode(self._send("POST", target, body, {"Idempotency-Key": key or uuid.uuid4().hex}), kind)
+
+    def _send(self, method: str, target: str, body: _Body | None, headers: Mapping[str, str]) -> bytes:
+        """The answer's body; tries again what may pass, raises what will not."""
+        attempt = 1
+        while True:
+            try:
+                answer = self._once(method, target, body, headers)
+            except ssl.SSLCertVerificationError as e:
+                raise Unreachable(f"the certificate of {self.url} is not trusted: {e.verify_message}") from e
+            except (OSError, http.client.HTTPException, UnicodeError) as e:
+                failure: ClientError = Unreachable(f"no answer from {self.url}: {_words(e)}")
+                asked = None
+            else:
+                if 200 <= answer.status < 300:
+                    return answer.data
+                failure = _rejection(answer)
+                asked = answer.retry_after_s
+                if answer.status not in RETRIED_STATUS:
+                    raise failure
+            pause = self.retry.wait_s(attempt, asked, self.draw)
+            if pause is None:
+                raise failure
+            self.sleep(pause)
+            attempt += 1
+
+    def _once(self, method: str, target: str, body: _Body | None, headers: Mapping[str, str]) -> _Answer:
+        connection = self._connection()
+        try:
+            connection.putrequest(method, urlsplit(self.url).path + API + target)
+            for name, value in {**self._headers(body), **headers}.items():
+                connection.putheader(name, value)
+            connection.endheaders()
+            _stream(connection, body)
+            response = connection.getresponse()
+            data = response.read(_MAX_ANSWER_BYTES + 1)
+            if len(data) > _MAX_ANSWER_BYTES:
+                raise http.client.HTTPException("an answer of more than 8 MiB")
+            return _Answer(response.status, data, retry_after_s(response.getheader("Retry-After")))
+        finally:
+            connection.close()
+
+    def _connection(self) -> http.client.HTTPConnection:
+        parts = urlsplit(self.url)
+        host = parts.hostname or ""
+        if parts.scheme == "http":
+            return http.client.HTTPConnection(host, parts.port, timeout=self.timeout_s)
+        context = ssl.create_default_context()
+        return http.client.HTTPSConnection(host, parts.port, timeout=self.timeout_s, context=context)
+
+    def _headers(self, body: _Body | None) -> dict[str, str]:
+        headers = {"Accept": "application/json", "User-Agent": f"rooflight/{__version__}"}
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        if body is not None:
+            headers |= {"Content-Type": body.kind, "Content-Length": str(body.size)}
+        return headers
+
+
+def _address(url: str) -> tuple[str, str]:
+    """Host and scheme of a server's address, or :class:`Refused`."""
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        good = False
+    if not good or parts.query or parts.fragment:
+        raise Refused("not the address of a server", where=url[:200], hint="as in https://rooflight.example")
+    if parts.username or parts.password:
+        raise Refused("a server's address holds no password", hint="give the token by itself")
+    return parts.hostname or "", parts.scheme
+
+
+def is_loopback(host: str) -> bool:
+    """Whether ``host`` can only be this machine."""
+    if host.lower().rstrip(".") == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _stream(connection: http.client.HTTPConnection, body: _Body | None) -> None:
+    for chunk in body.chunks() if body else ():
+        try:
+            connection.send(chunk)
+        except (BrokenPipeError, ConnectionResetError):
+            # A server that refuses early (401, 413) answers and hangs up: its answer is what counts.
+            return
+
+
+def _json(value: Mapping[str, str]) -> _Body:
+    return _bytes(msgspec.json.encode(value))
+
+
+def _bytes(data: bytes) -> _Body:
+    return _Body(len(data), lambda: iter((data,)))
+
+
+def _file(path: Path, on_progress: Callable[[int, int], None] | None) -> _Body:
+    with _reading(path) as f:
+        size, gzipped = os.fstat(f.fileno()).st_size, f.read(2) == b"\x1f\x8b"
+
+    def chunks() -> Iterator[bytes]:
+        sent = 0
+        with _reading(path) as f:
+            while sent < size:
+                chunk = _read(f, min(CHUNK, size - sent), path)
+                sent += len(chunk)
+                yield chunk
+                if on_progress:
+                    on_progress(sent, size)
+
+    return _Body(size, chunks, "application/gzip" if gzipped else "application/json")
+
+
+def _reading(path: Path) -> BinaryIO:
+    # An OSError of the file must not be taken for one of the network, which is tried again.
+    try:
+        return path.open("rb")
+    except OSError as e:
+        raise Refused(f"cannot read the trace: {e.strerror}", where=str(path), hint="check the path") from e
+
+
+def _read(f: BinaryIO, size: int, path: Path) -> bytes:
+    try:
+        chunk = f.read(size)
+    except OSError as e:
+        raise Refused(f"cannot read the trace: {e.strerror}", where=str(path), hint="check the disk") from e
+    if not chunk:
+        raise Refused("the file became shorter while it was sent", where=str(path), hint="send it again")
+    return chunk
+
+
+def _decode(data: bytes, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.DecodeError as e:
+        raise Unreachable(f"the answer is not that of a Rooflight server: {e}") from e
+
+
+def _rejection(answer: _Answer) -> Rejected:
+    try:
+        problem = msgspec.json.decode(answer.data, type=Problem)
+    except msgspec.DecodeError:
+        problem = Problem()
+    title = problem.title or problem.detail or http.client.responses.get(answer.status, "no reason given")
+    return Rejected(answer.status, title[:500], problem.where[:200], problem.hint[:500])
+
+
+def _words(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
