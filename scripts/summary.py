@@ -23,7 +23,8 @@ def lines(document: Json) -> list[str]:
 def device(rank: Json) -> str:
     """Name of the first device; a recording without GPU work speaks of the host CPU."""
     if rank["cpu"]:
-        return f"{printable(rank['cpu']['name'] or 'unknown CPU')} (no GPU work was recorded: the CPU is the device)"
+        name = printable(rank["cpu"]["name"] or "unknown CPU")
+        return f"{name} (no GPU work was recorded: the CPU is the device)"
     names = [figures["name"] or "unknown GPU" for figures in rank["devices"].values()]
     return printable(", ".join(dict.fromkeys(names))) or "none"
 

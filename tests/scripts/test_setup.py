@@ -14,7 +14,7 @@ from tests.shared import CHECKOUT
 PYTHON = """#!/bin/sh
 echo "$@" >> "$STUB_LOG"
 case "$*" in
-    *"-m venv "*) 
+    *"-m venv "*)
         mkdir -p "$3/bin"
         cp "$0" "$3/bin/python"
         echo "command = x -m venv $3" > "$3/pyvenv.cfg";;
