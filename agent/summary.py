@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rooflight.protocol import Document, Kernel, Rank, Roofs
+from rooflight.protocol import Cpu, Document, Kernel, Rank, Roofs
 from rooflight.units import GIGA, TERA
 
 ROWS = 3
@@ -58,7 +58,9 @@ class Summary:
 def summarize(document: Document, device: str) -> Summary:
     """The summary of a document; ``device`` names it where the document does not."""
     rank = document.ranks[0]
-    return _of_cpu(rank, device) if not rank.devices and rank.cpu is not None else _of_gpu(rank, device)
+    if not rank.devices and rank.cpu is not None:
+        return _of_cpu(rank, rank.cpu, device)
+    return _of_gpu(rank, device)
 
 
 def _of_gpu(rank: Rank, device: str) -> Summary:
@@ -76,9 +78,7 @@ def _of_gpu(rank: Rank, device: str) -> Summary:
     )
 
 
-def _of_cpu(rank: Rank, device: str) -> Summary:
-    cpu = rank.cpu
-    assert cpu is not None
+def _of_cpu(rank: Rank, cpu: Cpu, device: str) -> Summary:
     return Summary(
         device=cpu.name or cpu.roof.name or device,
         kind="cpu",
@@ -98,14 +98,14 @@ def _biggest(rows: Sequence[Kernel]) -> tuple[Kernel, ...]:
 
 def render(summary: Summary, title: str) -> str:
     """Plain text, at most 100 columns wide."""
+    what = "biggest ops" if summary.kind == "cpu" else "biggest kernels"
     lines = [
         f"{title} on {printable(summary.device)}",
         f"  step time  {_steps(summary.step_us)}",
         f"  regime     {_regime(summary)}",
         f"  roof       {_roof(summary.roofs)}",
         f"  grade      {summary.grade}",
-        f"  {'biggest ops' if summary.kind == 'cpu' else 'biggest kernels':<47}{'share':>7}{'time/step':>11}"
-        f"{'of roof':>9}  regime",
+        f"  {what:<47}{'share':>7}{'time/step':>11}{'of roof':>9}  regime",
         *(_row(row, len(summary.step_us)) for row in summary.rows),
     ]
     return "\n".join(lines)

@@ -1,0 +1,126 @@
+"""Windows over samples: unknown values are left out, energy never goes backwards."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from agent.counters import Windows
+from agent.sampler.sample import DeviceSample
+from agent.sampler.thread import Sampling
+from agent.sampler.values import is_blank
+
+
+def window(*samples: DeviceSample) -> dict[str, object]:
+    windows = Windows()
+    for sample in samples:
+        windows.add([sample])
+    [only] = windows.take()
+    return only
+
+
+def at(t: float, **values: object) -> DeviceSample:
+    return DeviceSample("GPU-1", t, 0, **values)  # type: ignore[arg-type]
+
+
+def test_the_mean_is_over_the_known_values() -> None:
+    got = window(at(0, power_w=300.0), at(10), at(20, power_w=310.0))
+    assert got["power_w"] == {"min": 300.0, "mean": 305.0, "max": 310.0, "last": 310.0}
+    assert (got["t_start"], got["t_end"], got["samples"]) == (0, 20, 3)
+
+
+def test_a_field_that_was_never_known_has_no_window_and_a_true_zero_has_one() -> None:
+    got = window(at(0, util_pct=0), at(1, util_pct=0))
+    assert got["util_pct"] == {"min": 0, "mean": 0.0, "max": 0, "last": 0}
+    assert got["temp_c"] is None
+
+
+def test_energy_is_the_difference_of_the_counter() -> None:
+    # (9000 - 5000) mJ
+    got = window(at(0, energy_mj=5000), at(1, energy_mj=6500), at(2, energy_mj=9000))
+    assert got["energy_j"] == pytest.approx(4.0)
+    assert got["flags"] == []
+
+
+def test_without_a_counter_energy_is_the_trapezoid_of_the_power() -> None:
+    # (100 + 200) / 2 x 2 s + (200 + 400) / 2 x 1 s
+    got = window(at(0, power_w=100.0), at(2, power_w=200.0), at(3, power_w=400.0))
+    assert got["energy_j"] == pytest.approx(600.0)
+    assert [f["code"] for f in got["flags"]] == ["energy_estimated"]  # type: ignore[attr-defined]
+
+
+def test_a_counter_that_went_backwards_is_a_gap() -> None:
+    # 1 J before the driver was loaded anew, 2 J after
+    got = window(at(0, energy_mj=8000), at(1, energy_mj=9000), at(2, energy_mj=100), at(3, energy_mj=2100))
+    assert got["energy_j"] == pytest.approx(3.0)
+    assert got["flags"] == [{"code": "energy_gap", "count": 1, "detail": "intervals without an energy"}]
+
+
+def test_energy_that_nothing_tells_is_unknown() -> None:
+    assert window(at(0), at(1))["energy_j"] is None
+
+
+def test_devices_have_windows_of_their_own_and_the_next_window_starts_anew() -> None:
+    windows = Windows()
+    windows.add([DeviceSample("GPU-1", 0.0, 0, util_pct=10.0), DeviceSample("GPU-2", 0.0, 1, util_pct=90.0)])
+    assert [w["util_pct"]["mean"] for w in windows.take()] == [10.0, 90.0]
+    assert windows.take() == []
+
+
+@pytest.mark.parametrize(
+    ("value", "narrow", "blank"),
+    [
+        (2147483631, True, False),
+        (2147483632, True, True),
+        (2147483647, True, True),
+        (2147483648, True, False),
+        (2147483640, False, False),  # two gigabytes are a size
+        (4294967295, True, True),
+        (4294967295, False, False),
+        (9223372036854775792, False, True),
+        (9223372036854775807, False, True),
+        (18446744073709551615, False, True),
+        (140737488355328.0, False, True),
+        (140737488355344.0, False, False),
+        (float("nan"), False, True),
+        (0, True, False),
+    ],
+)
+def test_blank_values(value: float, narrow: bool, blank: bool) -> None:
+    assert is_blank(value, narrow=narrow) is blank
+
+
+class Steady:
+    """A source whose only device draws 100 W."""
+
+    def __init__(self) -> None:
+        self.closed = False
+
+    def sample(self, t: float) -> list[DeviceSample]:
+        return [at(t, power_w=100.0)]
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_sampling_covers_a_run_shorter_than_its_interval() -> None:
+    source = Steady()
+    with Sampling(interval_s=60, source=source) as sampling:
+        time.sleep(0.05)
+    telemetry = sampling.telemetry("GPU-1")
+    [got] = telemetry["windows"]
+    assert got["samples"] == 2
+    assert got["t_end"] - got["t_start"] >= 0.05
+    assert got["energy_j"] == pytest.approx(100 * (got["t_end"] - got["t_start"]))
+    assert source.closed
+    assert (telemetry["device_uuid"], telemetry["flags"], telemetry["statement"]) == ("GPU-1", [], None)
+
+
+@pytest.mark.parametrize("uuid", [None, "GPU-2"])
+def test_a_device_is_joined_by_uuid_or_not_at_all(uuid: str | None) -> None:
+    with Sampling(interval_s=60, source=Steady()) as sampling:
+        pass
+    telemetry = sampling.telemetry(uuid)
+    assert telemetry["device_uuid"] is None
+    assert [f["code"] for f in telemetry["flags"]] == ["device_unmatched"]
