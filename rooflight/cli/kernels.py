@@ -1,0 +1,33 @@
+"""``rooflight kernels``: what kernel names tell, one JSON a line."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from rooflight.kernels import classify
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """No options: names come in on standard input, one a line."""
+    parser.epilog = "Reads kernel names from standard input, one a line; writes one JSON object for each."
+
+
+def run(args: argparse.Namespace) -> int:  # noqa: ARG001 - every command has this signature
+    """Answer each line in its order."""
+    out = sys.stdout
+    # A name may hold any byte; it is data, not a reason to stop.
+    lines = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", errors="backslashreplace")
+    for line in answers(lines):
+        out.write(line + "\n")
+    return 0
+
+
+def answers(names: Iterable[str]) -> Iterator[str]:
+    """One JSON text per name: name, family, dtype, compute_dtype, tensor_core, collective, short_name."""
+    for raw in names:
+        yield msgspec.json.encode(msgspec.to_builtins(classify(raw.rstrip("\r\n")))).decode()

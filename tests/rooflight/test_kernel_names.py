@@ -1,0 +1,353 @@
+# ruff: noqa: E501 - kernel names are as long as they are
+"""Kernel names against labels, against spellings that the labels lack, and against hostile text."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from rooflight.cli.kernels import answers
+from rooflight.kernels import COLLECTIVES, FAMILIES, classify, is_communication
+
+LABELS = Path(__file__).parent.parent / "data" / "kernel_names.jsonl"
+FIELDS = ("family", "dtype", "compute_dtype", "tensor_core", "collective")
+
+
+def labelled() -> list[dict[str, object]]:
+    return [json.loads(line) for line in LABELS.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("case", labelled(), ids=lambda c: c["id"])
+def test_labelled_name(case: dict[str, object]) -> None:
+    told = classify(str(case["name"]))
+    assert {f: getattr(told, f) for f in FIELDS} == {f: case[f] for f in FIELDS}
+
+
+# name, family, dtype, tensor_core; written by hand from what each library's naming means.
+SPELLINGS = [
+    # Tensile writes operand, result and compute type: H = fp16, D = fp64, I8 = int8; no MI = vector units.
+    ("Cijk_Alik_Bljk_HSS_BH_Bias_HA_S_SAV_MT128x128x32_MI32x32x1_SN", "gemm", "fp16", True),
+    ("Cijk_Ailk_Bljk_DB_MT64x64x8_SE_APM1_AF0EM1_K1", "gemm", "fp64", False),
+    ("Cijk_Alik_Bljk_I8II_BH_MT64x64x64_MI16x16x32x1_SN", "gemm", "int8", True),
+    ("Cijk_S_BiasSB_PostGSU8_VW4", "gemm_aux", None, False),
+    # s884 on Volta is fp16 data with fp32 sums; h884 sums in fp16.
+    ("volta_fp16_s884gemm_fp16_128x128_ldg8_f2f_tn", "gemm", "fp16", True),
+    ("volta_h884gemm_256x64_ldg8_nn", "gemm", "fp16", True),
+    ("volta_fp16_s884cudnn_fp16_256x64_ldg8_relu_f2f_exp_interior_nhwc_tn_v1", "conv_fwd", "fp16", True),
+    ("ampere_bf16_s1688gemm_bf16_128x128_ldg8_f2f_stages_32x1_nn", "gemm", "bf16", True),
+    ("ampere_s16816gemm_fp16_128x64_ldg8_stages_64x3_tn", "gemm", "fp16", True),
+    # On Turing 1688 is fp16, and the bare shape does not say so: no confident type.
+    (
+        "void cutlass::Kernel<cutlass_75_tensorop_s1688gemm_128x128_32x2_tn_align8>(Params)",
+        "gemm",
+        None,
+        True,
+    ),
+    ("void cutlass::Kernel<cutlass_80_tensorop_d884gemm_64x64_16x4_nn_align1>(Params)", "gemm", "fp64", True),
+    ("void cutlass::Kernel<cutlass_80_simt_dgemm_128x32_8x5_nn_align1>(Params)", "gemm", "fp64", False),
+    ("cutlass_80_tensorop_s1688tf32gemm_256x128_16x3_nn_align4", "gemm", "tf32", True),
+    ("volta_dgemm_64x64_nn", "gemm", "fp64", False),
+    ("volta_hgemm_128x64_tn", "gemm", "fp16", False),
+    # Second group = math: fp32 data, TF32 products.
+    (
+        "sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize64x64x16_stage5_warpsize2x2x1_tensor16x8x8_kernel",
+        "gemm",
+        "tf32",
+        True,
+    ),
+    (
+        "sm90_xmma_gemm_e4m3bf16_e4m3f32_f32_tn_n_tilesize128x128x128_warpgroupsize2x1x1_execute_segment_k_off",
+        "gemm",
+        "fp8",
+        True,
+    ),
+    ("nvjet_tss_128x64_64x8_2x1_v_bz_TNN", "gemm", "bf16", True),
+    ("nvjet_sm100_tst_256x128_64x4_2x1_2cta_v_bz_TNT", "gemm", "bf16", True),
+    (
+        "cutlass3x_sm90_tensorop_s64x128x16gemm_f16_f16_f32_f16_f16_128x128x64_1x1x1_0_tnt_align8",
+        "gemm",
+        "fp16",
+        True,
+    ),
+    ("void deep_gemm::fp8_gemm_kernel<4096u, 7168u, 128u>(__nv_bfloat16*)", "gemm", "fp8", True),
+    # Attention: forward, backward, decode, and what stands around it.
+    (
+        "void flash_bwd_dot_do_o_kernel<true, Flash_bwd_kernel_traits<64, cutlass::half_t> >(Flash_bwd_params)",
+        "attention_aux",
+        "fp16",
+        False,
+    ),
+    (
+        "void flash::flash_fwd_splitkv_combine_kernel<Flash_fwd_kernel_traits<128, cutlass::bfloat16_t>, 4, 1, true>(P)",
+        "attention_aux",
+        "bf16",
+        False,
+    ),
+    ("fmha_cutlassF_f32_aligned_64x64_rf_sm80", "attention_fwd", "fp32", None),
+    (
+        "cudnn_generated_fort_native_sdpa_sm90_flash_bprop_wgmma_f16_knob_3_64x64x128_1x1x1",
+        "attention_bwd",
+        "fp16",
+        True,
+    ),
+    ("bwd_kernel_dk_dv", "attention_bwd", None, True),
+    (
+        "void vllm::paged_attention_v2_kernel<__nv_bfloat16, __nv_bfloat16, 128, 16, 128, 512>(float*)",
+        "attention_decode",
+        "bf16",
+        True,
+    ),
+    (
+        "void vllm::paged_attention_v2_reduce_kernel<__nv_bfloat16, 128, 128, 512>(__nv_bfloat16*)",
+        "attention_aux",
+        "bf16",
+        False,
+    ),
+    (
+        "_ZN7ck_tile6kentryILi2ENS_13FmhaFwdKernelINS_23BlockFmhaPipelineQRKSVSINS_1PIDF16_DF16_fEEEEEEEEvDpT1_",
+        "attention_fwd",
+        "fp16",
+        True,
+    ),
+    # PyTorch's loops.  nan_to_num takes doubles as parameters and works on floats.
+    (
+        (
+            "void at::native::vectorized_elementwise_kernel<4, at::native::nan_to_num_kernel_cuda(at::TensorIteratorBase&,"
+            " std::optional<double>)::{lambda()#1}::operator()() const::{lambda(float)#1}, std::array<char*, 2ul> >(int)"
+        ),
+        "elementwise",
+        "fp32",
+        False,
+    ),
+    (
+        "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<long>, std::array<char*, 1ul> >(int)",
+        "fill",
+        "int64",
+        False,
+    ),
+    (
+        "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<bool>, std::array<char*, 1ul> >(int)",
+        "fill",
+        None,
+        False,
+    ),
+    # Reads float, writes bf16: neither is the type of both sides.
+    (
+        (
+            "void at::native::unrolled_elementwise_kernel<at::native::bfloat16_copy_kernel_cuda(at::TensorIteratorBase&)::"
+            "{lambda(float)#1}, std::array<char*, 2ul>, 4>(int)"
+        ),
+        "copy",
+        None,
+        False,
+    ),
+    (
+        (
+            "void at::native::vectorized_elementwise_kernel<4, at::native::bfloat16tofloat32_copy_kernel_cuda("
+            "at::TensorIteratorBase&)::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul> >(int)"
+        ),
+        "copy",
+        "bf16->fp32",
+        False,
+    ),
+    (
+        (
+            "void at::native::(anonymous namespace)::CatArrayBatchedCopy<at::native::(anonymous namespace)::OpaqueType<2u>,"
+            " unsigned int, 3, 64, 64>(OpaqueType<2u>*)"
+        ),
+        "copy",
+        "2-byte",
+        False,
+    ),
+    (
+        "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<c10::complex<float>, at::native::NormTwoOps<float> > >()",
+        "reduction",
+        "complex64",
+        False,
+    ),
+    (
+        "void at::native::(anonymous namespace)::cunn_SoftMaxForward<8, c10::Half, float, c10::Half>(c10::Half*)",
+        "softmax",
+        "fp16",
+        False,
+    ),
+    (
+        "void at::native::batch_norm_backward_elemt_channels_last_kernel<4, c10::Half, float>(c10::Half const*)",
+        "norm_bwd",
+        "fp16",
+        False,
+    ),
+    ("void vllm::moe::topkGatingSoftmax<8, 128, 4, 16, 32>(float const*)", "moe_routing", "fp32", False),
+    ("fused_moe_kernel", "moe_gemm", None, True),
+    (
+        "void cublasLt::splitKreduce_kernel<32, 16, int, float, __nv_bfloat16, float, __nv_bfloat16, true>(P<float>)",
+        "gemm_aux",
+        None,
+        False,
+    ),
+    ("void fbgemm_gpu::permute_2D_lengths_kernel<int>(int, int, int const*)", "index", None, False),
+    (
+        "void vllm::reshape_and_cache_flash_kernel<__nv_bfloat16, __nv_bfloat16, 0>(__nv_bfloat16*)",
+        "kv_cache",
+        "bf16",
+        False,
+    ),
+    ("void at::native::max_pool_forward_nhwc<c10::Half, int>(c10::Half const*, int)", "pool", "fp16", False),
+    ("triton_red_fused_native_layer_norm_mm_3", "triton_reduction", None, False),
+    ("triton_tem_fused_flex_attention_0", "triton_template", None, True),
+    ("[CUDA memcpy HtoD]", "memcpy", None, False),
+    ("something_never_seen", "other", None, None),
+]
+
+
+@pytest.mark.parametrize(("name", "family", "dtype", "unit"), SPELLINGS, ids=[s[0][:50] for s in SPELLINGS])
+def test_spelling(name: str, family: str, dtype: str | None, unit: bool | None) -> None:
+    told = classify(name)
+    assert (told.family, told.dtype, told.tensor_core) == (family, dtype, unit)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "dtype"),
+    [
+        (
+            "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+            "reduce_scatter",
+            "bf16",
+        ),
+        ("ncclDevKernel_Broadcast_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "broadcast", None),
+        # Gathers and sends run as bytes whatever they carry.
+        ("ncclKernel_AllGather_RING_LL_Sum_int8_t(ncclWorkElem)", "allgather", None),
+        ("ncclKernel_AllReduce_TREE_LL_Sum_half(ncclWorkElem)", "allreduce", "fp16"),
+        ("void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(vllm::RankData*)", "allreduce", "bf16"),
+        ("void two_shot_all_reduce_kernel<float, 16>(float*)", "allreduce", "fp32"),
+        ("deep_ep::internode::dispatch", "all_to_all", None),
+        ("nvshmemi_transfer_rma_p2p", "unknown", None),
+    ],
+)
+def test_collective(name: str, kind: str, dtype: str | None) -> None:
+    told = classify(name)
+    assert (told.family, told.collective, told.dtype) == ("collective", kind, dtype)
+    assert is_communication(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float>>",
+        "void at::native::vectorized_gather_kernel<16, long>",
+        "allocate_scatter_indices_kernel",
+        "all_the_things",
+    ],
+)
+def test_a_name_that_merely_reduces_or_gathers_does_not_communicate(name: str) -> None:
+    assert not is_communication(name)
+    assert classify(name).collective is None
+
+
+def test_every_answer_comes_from_the_closed_lists() -> None:
+    for case in labelled():
+        told = classify(str(case["name"]))
+        assert told.family in FAMILIES
+        assert told.collective in (*COLLECTIVES, None)
+
+
+# --- hostile text ----------------------------------------------------------------------------------
+
+HOSTILE = [
+    "",
+    " ",
+    "<" * 65_536,
+    ">" * 65_536,
+    "(" * 65_536,
+    "{lambda(" * 8_192,
+    "a<" * 32_768,
+    "_Z" + "N" * 65_534,
+    "_ZN" + "9" * 65_533,
+    "_ZN" + "L" * 65_533,
+    "_ZN" + "1aI" * 20_000,
+    "Cijk_Ailk_Bljk_" + "B_" * 32_000,
+    "nvjet_" + "t" * 65_000,
+    "sm80_xmma_gemm_" + "f32_" * 16_000,
+    "cutlass_tensorop_s" + "1688" * 16_000,
+    "fmha" + "_fmha" * 13_000,
+    "fp16_s" * 10_000,
+    "matmul_ogs_n_" + "nx" * 32_000,
+    "_xmma_" * 10_000,
+    "tensorop_s1x1x1gemm_f_" * 3_000,
+    "gemm_fp8_" * 7_000,
+    "igemm_fwd_gtcx3_" + "a" * 65_000,
+    "\x00\x01\ud800 \u202e<script>alert(1)</script>",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=[f"{h[:12]!r}-{len(h)}" for h in HOSTILE])
+def test_hostile_text_is_answered_in_linear_time(name: str) -> None:
+    began = time.process_time()
+    told = classify(name)
+    assert told.name == name
+    assert told.family in FAMILIES
+    assert len(told.short_name) <= 120
+    assert time.process_time() - began < 0.5
+
+
+def test_twice_the_length_costs_no_more_than_the_limit_allows() -> None:
+    # Both are longer than what is looked at, so the same work is done.
+    assert classify("x<" * 20_000).short_name == classify("x<" * 40_000).short_name
+
+
+# --- short names -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        (
+            (
+                "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, "
+                "at::detail::Array<char*, 3> >(int, at::native::CUDAFunctor_add<float>, at::detail::Array<char*, 3>)"
+            ),
+            "vectorized_elementwise_kernel‹4, CUDAFunctor_add‹float›, at::detail::Array‹char*››",
+        ),
+        (
+            (
+                "void (anonymous namespace)::softmax_warp_forward<c10::BFloat16, c10::BFloat16, float, 3, false, false>"
+                "(c10::BFloat16*, c10::BFloat16 const*, int, int, int, bool const*, int, bool)"
+            ),
+            "softmax_warp_forward‹BFloat16, BFloat16, float, …›",
+        ),
+        (
+            "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT256x192x64_MI16x16x1_SN_LDSB1",
+            "Cijk_Alik_Bljk_BBS_BH MT256x192x64 MI16x16x1",
+        ),
+        ("ampere_sgemm_128x32_nn", "ampere_sgemm_128x32_nn"),
+        ("Memcpy HtoD (Pageable -> Device)", "Memcpy HtoD (Pageable -> Device)"),
+        (
+            "_ZN5aiter24add_rmsnorm_quant_kernelIDF16bDF16bLi256ELi16ELb1ELb0ELb1ELi1EEEvPT0_PT_PfS4_S4_S4_diiiiiiib",
+            "aiter::add_rmsnorm_quant_kernel",
+        ),
+        (
+            "_ZN7ck_tile6kentryILi1ENS_12Rmsnorm2dFwdINS_27Rmsnorm2dFwdPipelineOnePassEEEEEvv",
+            "ck_tile::kentry‹Rmsnorm2dFwd, …›",
+        ),
+    ],
+)
+def test_short_name(name: str, short: str) -> None:
+    assert classify(name).short_name == short
+
+
+def test_command_answers_each_line() -> None:
+    lines = list(answers(["ampere_sgemm_128x32_nn\n", "\n", "Memset (Device)\r\n"]))
+    told = [json.loads(line) for line in lines]
+    assert [t["name"] for t in told] == ["ampere_sgemm_128x32_nn", "", "Memset (Device)"]
+    assert told[0] == {
+        "name": "ampere_sgemm_128x32_nn",
+        "short_name": "ampere_sgemm_128x32_nn",
+        "family": "gemm",
+        "dtype": "fp32",
+        "compute_dtype": "fp32",
+        "tensor_core": False,
+        "collective": None,
+    }
