@@ -15,6 +15,9 @@ class OpCall:
     entry per argument (``Input Dims``, ``Input type``, ``Input Strides``, ``Concrete Inputs``).
 
     ``gpu_args`` are the args of the GPU event (memcpy, memset, Triton), ``comm`` those of a collective.
+    ``output_dims`` are the dims of the (first) output where the row cannot tell them and another row of
+    the same call can (a convolution without recorded strides: the gradient that flows back into it);
+    ``output_source`` names that row, and becomes the reason of the cost.
     """
 
     op: str
@@ -24,6 +27,8 @@ class OpCall:
     concrete: tuple[str, ...] = ()
     gpu_args: Mapping[str, Any] = field(default_factory=dict)
     comm: Mapping[str, Any] = field(default_factory=dict)
+    output_dims: tuple[int, ...] | None = None
+    output_source: str = ""
 
 
 @dataclass(frozen=True, slots=True)

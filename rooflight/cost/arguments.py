@@ -1,0 +1,192 @@
+"""The arguments of a recorded op, read with suspicion.
+
+Everything here comes from a file of somebody else: entries may be missing, nested, negative or text.
+What cannot be read is absent; a formula that needs it raises Unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rooflight import dtypes
+from rooflight.cost.model import OpCall
+from rooflight.cost.tensor import INT64_MAX, MAX_RANK, Tensor, Unknown, product
+from rooflight.dtypes import DType
+
+# What stands in the type column for things that are no tensor.
+_NOT_A_TENSOR = frozenset({"", "Scalar", "ScalarList", "TensorList", "GenericList"})
+_MAX_TEXT = 4096  # a recorded list of ints is far shorter
+_INTS = re.compile(r"\[\s*(-?\d{1,19}(\s*,\s*-?\d{1,19})*)?\s*\]")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?")
+
+
+class Arguments:
+    """Access by position.  ``tensor`` and the plural forms raise Unknown where nothing usable is
+    recorded; ``maybe`` and the concrete values give None."""
+
+    __slots__ = ("_concrete", "_dims", "_strides", "_types", "call")
+
+    def __init__(self, call: OpCall) -> None:
+        self.call = call
+        self._dims = _sequence(call.dims)
+        self._types = _sequence(call.types)
+        self._strides = _sequence(call.strides)
+        self._concrete = _sequence(call.concrete)
+
+    def __len__(self) -> int:
+        return len(self._dims)
+
+    @property
+    def name(self) -> str:
+        return self.call.op
+
+    @property
+    def has_types(self) -> bool:
+        """False for recordings of 2021 and before, which hold dims alone."""
+        return bool(self._types)
+
+    @property
+    def has_values(self) -> bool:
+        """Whether Concrete Inputs were recorded."""
+        return bool(self._concrete)
+
+    def kind(self, i: int) -> str:
+        """The type column at ``i``: a C++ element type, Scalar, ScalarList, TensorList or ""."""
+        kind = self._types[i] if 0 <= i < len(self._types) else ""
+        return kind if isinstance(kind, str) else ""
+
+    def tensor(self, i: int) -> Tensor:
+        """The tensor at ``i``; Unknown (``no_shapes``) when there is none."""
+        found = self.maybe(i)
+        if found is None:
+            raise Unknown("no_shapes")
+        return found
+
+    def maybe(self, i: int) -> Tensor | None:
+        """The tensor at ``i``, or None: not given, a scalar, a list."""
+        if not 0 <= i < len(self._dims):
+            return None
+        raw, kind = self._dims[i], self.kind(i)
+        empty = isinstance(raw, list | tuple) and not raw
+        if empty and (kind in _NOT_A_TENSOR or not self._types):
+            return None
+        if _is_nested(raw) or kind in ("Scalar", "ScalarList", "TensorList", "GenericList"):
+            return None
+        dims = _shape(raw)
+        return Tensor(dims, dtypes.from_trace(kind), _steps(self._stride(i), len(dims)))
+
+    def tensors(self, i: int) -> list[Tensor]:
+        """The tensors of a list argument.  Their element type is never recorded."""
+        raw = self._dims[i] if 0 <= i < len(self._dims) else ()
+        if not _is_nested(raw):
+            raise Unknown("no_shapes")
+        steps = self._stride(i)
+        known = steps if isinstance(steps, list | tuple) and len(steps) == len(raw) else [None] * len(raw)
+        shapes = [_shape(dims) for dims in raw]
+        return [Tensor(d, None, _steps(s, len(d))) for d, s in zip(shapes, known, strict=True)]
+
+    def all_tensors(self) -> list[Tensor]:
+        """Every tensor argument, in order."""
+        return [t for t in map(self.maybe, range(len(self._dims))) if t is not None]
+
+    def text(self, i: int) -> str | None:
+        """The concrete value at ``i`` as recorded; None when absent, empty or overlong."""
+        value = self._concrete[i] if 0 <= i < len(self._concrete) else None
+        if isinstance(value, list | tuple):
+            plain = len(value) <= MAX_RANK and all(_is_small(v) for v in value)
+            value = str(list(value)) if plain else None
+        elif not isinstance(value, str):
+            value = str(value) if isinstance(value, float) or _is_small(value) else None
+        return value if value and len(value) <= _MAX_TEXT else None
+
+    def flag(self, i: int) -> bool | None:
+        """True or False; the recorder writes the words, so that bool("False") would be a trap."""
+        return {"True": True, "False": False}.get(self.text(i) or "")
+
+    def number(self, i: int) -> float | None:
+        """A finite scalar."""
+        text = self.text(i)
+        return float(text) if text and len(text) < 64 and _NUMBER.fullmatch(text) else None
+
+    def integer(self, i: int) -> int | None:
+        """A whole scalar within int64."""
+        text = self.text(i)
+        if not text or not re.fullmatch(r"-?\d{1,19}", text):
+            return None
+        return int(text)
+
+    def ints(self, i: int) -> tuple[int, ...] | None:
+        """A list of ints such as "[1, 1]"; a lone int is a list of one."""
+        text = self.text(i)
+        if text is None:
+            return None
+        if _INTS.fullmatch(text):
+            values = tuple(int(v) for v in re.findall(r"-?\d+", text))
+            return values if len(values) <= MAX_RANK else None
+        whole = self.integer(i)
+        return None if whole is None else (whole,)
+
+    def sizes(self, i: int) -> tuple[int, ...]:
+        """As :meth:`ints`, for what must be a shape."""
+        values = self.ints(i)
+        if values is None or any(not 0 <= v <= INT64_MAX for v in values):
+            raise Unknown("no_shapes")
+        product([v for v in values if v])
+        return values
+
+    def flags(self, i: int) -> tuple[bool, ...] | None:
+        """A mask such as "[True, True, False]"."""
+        text = self.text(i)
+        if text is None or not re.fullmatch(r"\[\s*((True|False)(\s*,\s*(True|False)){0,15})?\s*\]", text):
+            return None
+        return tuple(word == "True" for word in re.findall(r"True|False", text))
+
+    def dtype_code(self, i: int) -> DType | None:
+        """The type that a dtype argument asks for."""
+        code = self.integer(i)
+        return None if code is None else dtypes.from_code(code)
+
+    def _stride(self, i: int) -> Any:
+        return self._strides[i] if i < len(self._strides) else None
+
+
+def _is_small(value: object) -> bool:
+    return isinstance(value, int) and -INT64_MAX <= value <= INT64_MAX
+
+
+def _sequence(value: object) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else ()
+
+
+def _is_nested(raw: Any) -> bool:
+    return isinstance(raw, list | tuple) and bool(raw) and all(isinstance(r, list | tuple) for r in raw)
+
+
+def _shape(raw: Any) -> tuple[int, ...]:
+    if not isinstance(raw, list | tuple) or len(raw) > MAX_RANK:
+        raise Unknown("bad_shapes")
+    if any(type(n) is not int or not 0 <= n <= INT64_MAX for n in raw):
+        raise Unknown("bad_shapes")
+    product([n for n in raw if n])
+    return tuple(raw)
+
+
+def _steps(raw: Any, rank: int) -> tuple[int, ...] | None:
+    if not isinstance(raw, list | tuple) or len(raw) != rank:
+        return None
+    if any(type(s) is not int or abs(s) > INT64_MAX for s in raw):
+        return None
+    return tuple(raw)
+
+
+def whole_number(args: Mapping[str, Any], *keys: str) -> int | None:
+    """The first of ``keys`` that holds a count: an int, or its decimal text."""
+    for key in keys:
+        value = args.get(key) if isinstance(args, Mapping) else None
+        if isinstance(value, str) and re.fullmatch(r"\d{1,19}", value):
+            value = int(value)
+        if type(value) is int and 0 <= value <= INT64_MAX:
+            return value
+    return None

@@ -1,0 +1,184 @@
+"""Moves without arithmetic: copies, casts, fills, joins, and the ops that only look differently at the
+same memory.  0 FLOPs."""
+
+from __future__ import annotations
+
+from rooflight.cost.arguments import Arguments
+from rooflight.cost.gemm import broadcast
+from rooflight.cost.promotion import BOOL, FP32, INT64
+from rooflight.cost.registry import cost_model
+from rooflight.cost.tensor import Piece, Tensor, Unknown, product
+from rooflight.cost.work import NOTHING, Work, pieces
+from rooflight.dtypes import DType
+
+COMPOSITE = "composite"
+
+
+def _copied(x: Tensor, dtype: DType | None = None, reason: str = "") -> Work:
+    return Work(0, pieces(x), pieces(x.like(dtype if x.dtype else None)), x.dtype, reason)
+
+
+@cost_model("aten::copy_", "aten::_copy_from", "aten::_copy_from_and_resize", family="copy")
+def copy_(args: Arguments) -> Work:
+    """(destination, source): reads the source alone, unbroadcast, writes all of the destination, each in
+    its own type."""
+    first, second = args.tensor(0), args.tensor(1)
+    target, source = (first, second) if args.name.startswith("aten::copy_") else (second, first)
+    broadcast(target.dims, source.dims)
+    return Work(0, pieces(source), pieces(target.like()), target.dtype)
+
+
+@cost_model(
+    "aten::clone", "aten::roll", "aten::flip", "aten::rot90", "aten::tril", "aten::triu", family="copy"
+)
+def clone(args: Arguments) -> Work:
+    """Reads what is different in x (overlapping windows and expanded dims once), writes a dense copy."""
+    return _copied(args.tensor(0))
+
+
+@cost_model("aten::_to_copy", family="copy")
+def to_copy(args: Arguments) -> Work:
+    """A cast or a move: reads x, writes it in the type asked for.  A composite over copy_."""
+    return _copied(args.tensor(0), args.dtype_code(1), COMPOSITE)
+
+
+@cost_model("aten::to", "aten::type_as", family="copy")
+def to(args: Arguments) -> Work:
+    """Nothing when the type stays (the usual case), else a cast.  A composite; a move to another device
+    cannot be told from the recording, its copy_ can."""
+    x = args.tensor(0)
+    other = args.maybe(1)
+    asked = other.dtype if other is not None else args.dtype_code(1)
+    if asked is None or x.dtype is None:
+        return Work(0, None, None, x.dtype, COMPOSITE)
+    if asked.name == x.dtype.name:
+        return NOTHING
+    return _copied(x, asked, COMPOSITE)
+
+
+@cost_model(
+    "aten::contiguous",
+    "aten::reshape",
+    "aten::flatten",
+    "aten::resolve_conj",
+    "aten::resolve_neg",
+    family="copy",
+)
+def contiguous(args: Arguments) -> Work:
+    """Nothing for memory that is in order already, else a copy.  A composite over clone."""
+    x = args.tensor(0)
+    in_order = x.is_contiguous()
+    if in_order or "resolve" in args.name:
+        return NOTHING
+    if in_order is None or not args.name.endswith("contiguous"):
+        # A reshape may still find strides that fit.
+        return Work(0, None, None, x.dtype, COMPOSITE)
+    return _copied(x, None, COMPOSITE)
+
+
+@cost_model("aten::repeat", "aten::tile", family="copy")
+def repeat(args: Arguments) -> Work:
+    """Reads x once and writes it as often as asked.  A composite."""
+    x = args.tensor(0)
+    out = product([x.numel, product(args.sizes(1))])
+    return Work(0, pieces(x), pieces(Piece(out, x.dtype)), x.dtype, COMPOSITE)
+
+
+@cost_model("aten::repeat_interleave", family="copy")
+def repeat_interleave(args: Arguments) -> Work:
+    """Reads x once and writes it as often as asked; unknown when the counts are a tensor."""
+    x, times = args.tensor(0), args.integer(1)
+    if times is None or times < 0:
+        raise Unknown("data_dependent")
+    out = Piece(product([x.numel, times]), x.dtype)
+    return Work(0, pieces(x), pieces(out), x.dtype, COMPOSITE)
+
+
+@cost_model(
+    "aten::cat", "aten::_cat", "aten::stack", "aten::concat", "aten::hstack", "aten::vstack", family="copy"
+)
+def cat(args: Arguments) -> Work:
+    """Reads every part and writes the whole.  The type of a list's elements is not recorded, so that
+    the bytes are unknown (``dtype_unknown``)."""
+    parts = args.tensors(0)
+    whole = Piece(sum(t.numel for t in parts), None)
+    return Work(0, pieces(parts), pieces(whole))
+
+
+@cost_model("aten::constant_pad_nd", "aten::pad", family="copy")
+def pad(args: Arguments) -> Work:
+    """Reads x, writes it with its margins: (before, after) pairs from the last dim on."""
+    x, margins = args.tensor(0), args.ints(1)
+    if not margins or len(margins) % 2 or len(margins) > 2 * len(x.dims):
+        raise Unknown("no_shapes")
+    dims = list(x.dims)
+    for i in range(len(margins) // 2):
+        dims[-1 - i] += margins[2 * i] + margins[2 * i + 1]
+    if min(dims) < 0:
+        raise Unknown("bad_shapes")
+    return Work(0, pieces(x), pieces(Piece(product(dims), x.dtype)), x.dtype)
+
+
+@cost_model("aten::fill_", "aten::zero_", family="fill")
+def fill(args: Arguments) -> Work:
+    """Writes the tensor, reads nothing."""
+    x = args.tensor(0)
+    return Work(0, (), pieces(x.like()), x.dtype)
+
+
+@cost_model("aten::zeros", "aten::ones", "aten::new_zeros", "aten::new_ones", family="fill")
+def zeros(args: Arguments) -> Work:
+    """Writes a new tensor of the size and type asked for (the default type is fp32).  A composite."""
+    new = "new_" in args.name
+    size, at = (args.sizes(1), 2) if new else (args.sizes(0), 1)
+    default = args.tensor(0).dtype if new else FP32
+    return _filled(product(size), args.dtype_code(at) or default)
+
+
+@cost_model("aten::full", family="fill")
+def full(args: Arguments) -> Work:
+    """As zeros, with a value that gives the type when none is asked for."""
+    text = args.text(1) or ""
+    default = BOOL if text in ("True", "False") else FP32 if any(c in text for c in ".en") else INT64
+    return _filled(product(args.sizes(0)), args.dtype_code(2) or default)
+
+
+@cost_model("aten::zeros_like", "aten::ones_like", "aten::full_like", family="fill")
+def zeros_like(args: Arguments) -> Work:
+    """As zeros, in the size (and type, unless one is asked for) of a tensor.  A composite."""
+    x = args.tensor(0)
+    asked = args.dtype_code(2 if args.name.endswith("full_like") else 1)
+    return _filled(x.numel, (asked or x.dtype) if x.dtype else None)
+
+
+def _filled(n: int, dtype: DType | None) -> Work:
+    return Work(0, (), pieces(Piece(n, dtype)), dtype, COMPOSITE)
+
+
+# fmt: off
+_LOOKS = (
+    "view", "as_strided", "transpose", "transpose_", "t", "t_", "permute", "expand", "expand_as",
+    "slice", "select", "narrow", "unsqueeze", "unsqueeze_", "squeeze", "squeeze_", "detach", "detach_",
+    "alias", "view_as", "_unsafe_view", "_reshape_alias", "split", "split_with_sizes", "chunk", "unbind",
+    "unfold", "diagonal", "swapaxes", "swapdims", "movedim", "moveaxis", "lift", "lift_fresh", "numpy_T",
+    "mT", "mH", "adjoint", "conj", "_conj", "real", "imag", "view_as_real", "view_as_complex",
+    "broadcast_to", "unflatten", "broadcast_tensors", "tensor_split", "hsplit", "vsplit", "as_strided_",
+    "set_", "resize_", "resize_as_", "empty", "empty_like", "empty_strided", "new_empty",
+    "new_empty_strided", "_efficientzerotensor", "result_type", "record_stream", "is_nonzero",
+    "is_pinned", "is_floating_point", "is_complex", "numel", "size", "stride",
+    "_has_compatible_shallow_copy_type", "_nested_tensor_from_mask", "requires_grad_", "retain_grad",
+    "_version",
+)
+# fmt: on
+
+
+@cost_model(
+    *(f"aten::{name}" for name in _LOOKS),
+    "detach",
+    "detach_",
+    family="copy",
+)
+def view(args: Arguments) -> Work:
+    """Another look at the same memory, or memory that is only reserved: no bytes, no FLOPs."""
+    del args
+    return NOTHING

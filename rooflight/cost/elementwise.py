@@ -1,0 +1,268 @@
+"""Elementwise ops.  FLOPs are a convention: 1 per element of the (broadcast) result, more where said.
+
+Each operand is read once, unbroadcast; the result has the type that torch promotes to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rooflight.cost.arguments import Arguments
+from rooflight.cost.gemm import broadcast
+from rooflight.cost.promotion import BOOL, as_float, result_type
+from rooflight.cost.registry import cost_model
+from rooflight.cost.tensor import Piece, Tensor, Unknown, product
+from rooflight.cost.work import Work, pieces
+from rooflight.dtypes import DType
+
+SAME, FLOAT, TRUTH = "same", "float", "truth"
+
+
+def pointwise(
+    operands: Sequence[Tensor],
+    *,
+    per_element: int = 1,
+    result: str = SAME,
+    scalars: Sequence[str | None] = (),
+    in_place: bool = False,
+    complex_cost: int | None = None,
+) -> Work:
+    """The work of one pass over ``operands``: ``result`` is SAME (promoted), FLOAT (integers become
+    fp32) or TRUTH (bool).  ``complex_cost`` is the FLOPs per element of complex numbers; None means
+    that no convention is known."""
+    if not operands:
+        raise Unknown("no_shapes")
+    shape = operands[0].dims if in_place else broadcast(*(t.dims for t in operands))
+    n = product(shape)
+    math = result_type(operands, scalars)
+    flops: int | None = per_element * n
+    if math is not None and math.is_complex and per_element:
+        flops = None if complex_cost is None else complex_cost * n
+    reason = "" if flops is not None else "no_convention"
+    out = Piece(n, operands[0].dtype if in_place else _result(math, result))
+    return Work(flops, pieces(operands), pieces(out), math, reason)
+
+
+def _result(math: DType | None, result: str) -> DType | None:
+    if math is None or result == SAME:
+        return math
+    return as_float(math) if result == FLOAT else BOOL
+
+
+def _operands(args: Arguments, *where: int) -> list[Tensor]:
+    return [t for t in map(args.maybe, where) if t is not None]
+
+
+def _scalars(args: Arguments, *where: int) -> list[str | None]:
+    return [args.text(i) for i in where if args.kind(i) == "Scalar"]
+
+
+def both(*names: str) -> tuple[str, ...]:
+    """Each op and its in-place twin."""
+    return tuple(f"aten::{n}{end}" for n in names for end in ("", "_"))
+
+
+def _in_place(args: Arguments) -> bool:
+    return args.name.split(".", 1)[0].endswith("_")
+
+
+@cost_model(*both("add", "sub", "subtract", "rsub"), family="elementwise")
+def add(args: Arguments) -> Work:
+    """a + alpha*b: 1 FLOP per element, 2 when alpha is not 1; complex numbers 2."""
+    twice = args.number(2) not in (None, 1.0)
+    operands, scalars = _operands(args, 0, 1), _scalars(args, 1)
+    return pointwise(
+        operands,
+        per_element=1 + twice,
+        scalars=scalars,
+        in_place=_in_place(args),
+        complex_cost=8 if twice else 2,
+    )
+
+
+@cost_model(*both("mul", "multiply"), family="elementwise")
+def mul(args: Arguments) -> Work:
+    """a * b: 1 FLOP per element; complex numbers 6 (4 products, 2 sums)."""
+    operands, scalars = _operands(args, 0, 1), _scalars(args, 1)
+    return pointwise(operands, scalars=scalars, in_place=_in_place(args), complex_cost=6)
+
+
+@cost_model(*both("div", "divide", "true_divide"), family="elementwise")
+def div(args: Arguments) -> Work:
+    """a / b: 1 FLOP per element; integers divide into fp32 unless a rounding mode is given."""
+    whole = args.text(2) in ("floor", "trunc")
+    operands, scalars = _operands(args, 0, 1), _scalars(args, 1)
+    return pointwise(operands, result=SAME if whole else FLOAT, scalars=scalars, in_place=_in_place(args))
+
+
+@cost_model(
+    *both("pow", "floor_divide", "remainder", "fmod", "hypot", "copysign"),
+    *both("bitwise_and", "bitwise_or", "bitwise_xor", "__and__", "__or__", "__xor__"),
+    *both("bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__", "gcd", "lcm"),
+    "aten::maximum",
+    "aten::minimum",
+    "aten::fmax",
+    "aten::fmin",
+    "aten::heaviside",
+    "aten::xlogy",
+    "aten::prelu",
+    "aten::_prelu_kernel",
+    family="elementwise",
+)
+def binary(args: Arguments) -> Work:
+    """1 FLOP per element of two broadcast operands, one of which may be a number."""
+    return pointwise(_operands(args, 0, 1), scalars=_scalars(args, 0, 1), in_place=_in_place(args))
+
+
+@cost_model("aten::atan2", "aten::atan2_", "aten::logaddexp", "aten::logaddexp2", family="elementwise")
+def float_binary(args: Arguments) -> Work:
+    """As the other binary ops; integers become fp32."""
+    return pointwise(_operands(args, 0, 1), result=FLOAT, in_place=_in_place(args))
+
+
+@cost_model(
+    *both("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "not_equal"),
+    *both("less", "less_equal", "greater", "greater_equal", "logical_not"),
+    "aten::isnan",
+    "aten::isinf",
+    "aten::isfinite",
+    "aten::isposinf",
+    "aten::isneginf",
+    "aten::signbit",
+    family="elementwise",
+)
+def comparison(args: Arguments) -> Work:
+    """1 FLOP per element; the result is bool, one byte each."""
+    operands = _operands(args, 0, 1)
+    return pointwise(operands, result=TRUTH, in_place=_in_place(args), complex_cost=1)
+
+
+@cost_model(
+    *both("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "reciprocal"),
+    *both("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
+    *both("sigmoid", "erf", "erfc", "erfinv", "lgamma", "digamma", "sinc", "logit", "deg2rad", "rad2deg"),
+    "aten::i0",
+    "aten::special_i0e",
+    "aten::log_sigmoid",
+    "aten::log_sigmoid_forward",
+    family="elementwise",
+)
+def float_unary(args: Arguments) -> Work:
+    """1 FLOP per element; integers become fp32."""
+    return pointwise(_operands(args, 0), result=FLOAT, in_place=_in_place(args))
+
+
+@cost_model(
+    *both("abs", "neg", "negative", "sign", "ceil", "floor", "round", "trunc", "frac", "square"),
+    *both("relu", "relu6", "silu", "elu", "celu", "selu", "leaky_relu", "hardtanh", "hardswish"),
+    *both("hardsigmoid", "mish", "threshold", "nan_to_num", "bitwise_not", "rrelu"),
+    "aten::gelu",
+    "aten::gelu_",
+    "aten::softplus",
+    "aten::softshrink",
+    "aten::hardshrink",
+    "aten::positive",
+    "aten::conj_physical",
+    family="elementwise",
+)
+def unary(args: Arguments) -> Work:
+    """1 FLOP per element; the result has the operand's type."""
+    return pointwise(_operands(args, 0), in_place=_in_place(args))
+
+
+@cost_model(*both("clamp", "clip", "clamp_min", "clamp_max"), family="elementwise")
+def clamp(args: Arguments) -> Work:
+    """1 FLOP per element; the limits are numbers or tensors."""
+    operands, scalars = _operands(args, 0, 1, 2), _scalars(args, 1, 2)
+    return pointwise(operands, scalars=scalars, in_place=_in_place(args))
+
+
+@cost_model(*both("addcmul", "addcdiv"), family="elementwise")
+def addcmul(args: Arguments) -> Work:
+    """a + value*b*c (or b/c): 2 FLOPs per element."""
+    return pointwise(_operands(args, 0, 1, 2), per_element=2, in_place=_in_place(args))
+
+
+@cost_model(*both("lerp"), family="elementwise")
+def lerp(args: Arguments) -> Work:
+    """a + w*(b - a): 3 FLOPs per element."""
+    return pointwise(_operands(args, 0, 1, 2), per_element=3, in_place=_in_place(args))
+
+
+@cost_model(
+    "aten::gelu_backward",
+    "aten::silu_backward",
+    "aten::sigmoid_backward",
+    "aten::tanh_backward",
+    "aten::threshold_backward",
+    "aten::leaky_relu_backward",
+    "aten::hardtanh_backward",
+    "aten::hardswish_backward",
+    "aten::hardsigmoid_backward",
+    "aten::mish_backward",
+    "aten::softplus_backward",
+    "aten::logit_backward",
+    "aten::log_sigmoid_backward",
+    "aten::infinitely_differentiable_gelu_backward",
+    family="elementwise",
+)
+def activation_backward(args: Arguments) -> Work:
+    """1 FLOP per element; reads the gradient and what was saved (input or output)."""
+    return pointwise(_operands(args, 0, 1))
+
+
+@cost_model("aten::elu_backward", family="elementwise")
+def elu_backward(args: Arguments) -> Work:
+    """As the other activations; the saved tensor is the sixth argument."""
+    return pointwise(_operands(args, 0, 5))
+
+
+@cost_model("aten::glu", family="elementwise")
+def glu(args: Arguments) -> Work:
+    """Halves along a dim, sigmoid(b) * a: 2 FLOPs per element of the result, half the input."""
+    x = args.tensor(0)
+    return Work(2 * (x.numel // 2), pieces(x), pieces(Piece(x.numel // 2, x.dtype)), x.dtype)
+
+
+@cost_model("aten::glu_backward", family="elementwise")
+def glu_backward(args: Arguments) -> Work:
+    """Reads the gradient and the input, writes a gradient as large as the input; its FLOPs have no
+    convention."""
+    grad, x = args.tensor(0), args.tensor(1)
+    return Work(None, pieces(grad, x), pieces(x.like()), x.dtype, "no_convention")
+
+
+@cost_model(
+    "_C::silu_and_mul",
+    "_C::gelu_and_mul",
+    "_C::gelu_tanh_and_mul",
+    "sgl_kernel::silu_and_mul",
+    "sgl_kernel::gelu_and_mul",
+    "sgl_kernel::gelu_tanh_and_mul",
+    "flashinfer::silu_and_mul",
+    "aiter::silu_and_mul",
+    family="elementwise",
+)
+def act_and_mul(args: Arguments) -> Work:
+    """Activation of one half times the other, of serving engines: (result, x), 2 FLOPs per element."""
+    out, x = args.tensor(0), args.tensor(1)
+    return Work(2 * out.numel, pieces(x), pieces(out.like()), x.dtype)
+
+
+@cost_model(*both("where"), family="elementwise")
+def where(args: Arguments) -> Work:
+    """A choice, not arithmetic: 0 FLOPs.  Reads the condition (1 byte each) and both sides."""
+    if len(args) < 3:
+        raise Unknown("data_dependent")
+    cond, sides = args.tensor(0), _operands(args, 1, 2)
+    n = product(broadcast(cond.dims, *(t.dims for t in sides)))
+    dtype = result_type(sides, _scalars(args, 1, 2))
+    return Work(0, pieces(cond, sides), pieces(Piece(n, dtype)), dtype)
+
+
+@cost_model(*both("masked_fill"), family="elementwise")
+def masked_fill(args: Arguments) -> Work:
+    """0 FLOPs; reads the tensor and the mask, writes the result."""
+    x, mask = args.tensor(0), args.tensor(1)
+    n = product(broadcast(x.dims, mask.dims))
+    return Work(0, pieces(x, mask, args.maybe(2)), pieces(Piece(n, x.dtype)), x.dtype)

@@ -1,0 +1,103 @@
+"""The element type of a result, by torch's promotion rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rooflight.cost.tensor import Tensor
+from rooflight.dtypes import BY_NAME, DType
+
+FP32, INT64, INT32, BOOL = (BY_NAME[n] for n in ("fp32", "int64", "int32", "bool"))
+UINT8 = BY_NAME["uint8"]
+_RANK = {"bool": 0, "int": 1, "float": 2, "complex": 3}
+# Types that a Python number is recorded as; on its own it takes part with its kind, not its width.
+_PYTHON_NUMBERS = ("fp64", "int64", "bool", "complex128")
+
+
+def promote(a: DType, b: DType) -> DType:
+    """The type that holds both: the higher kind wins, then the wider; fp16 with bf16 gives fp32."""
+    if a.name == b.name:
+        return a
+    if _RANK[a.kind] != _RANK[b.kind]:
+        high, low = (a, b) if _RANK[a.kind] > _RANK[b.kind] else (b, a)
+        return BY_NAME["complex128"] if high.is_complex and low.name == "fp64" else high
+    if a.kind == "int":
+        return _wider_int(a, b)
+    if a.size == b.size:
+        return FP32
+    return a if a.size > b.size else b
+
+
+def _wider_int(a: DType, b: DType) -> DType:
+    signed = [d for d in (a, b) if not d.name.startswith("u")]
+    if len(signed) == 1 and signed[0].size <= max(a.size, b.size):
+        # A signed type that holds the unsigned one: uint8 with int8 gives int16.
+        unsigned = a if signed[0] is b else b
+        if signed[0].size <= unsigned.size:
+            return BY_NAME.get(f"int{16 * unsigned.size}", INT64)
+        return signed[0]
+    return a if a.size >= b.size else b
+
+
+def result_type(operands: Iterable[Tensor], scalars: Iterable[str | None] = ()) -> DType | None:
+    """The result of an elementwise op; None when an operand's type is not recorded.
+
+    Tensors with dims decide; one without dims, or a plain number, counts only when it is of a higher
+    kind, and a Python number then as the default type of its kind (x * 2.0 is recorded as a "double"
+    without dims, and leaves bf16 as it is).  ``scalars`` are concrete values as text: "2", "0.5", "True".
+    """
+    sized: DType | None = None
+    single: DType | None = None
+    for t in operands:
+        if t.dtype is None:
+            return None
+        if t.dims:
+            sized = t.dtype if sized is None else promote(sized, t.dtype)
+        else:
+            single = t.dtype if single is None else _singles(single, t.dtype)
+    result = _with_single(sized, single)
+    for text in scalars:
+        if result is not None and text is not None:
+            result = _with_scalar(result, text)
+    return result
+
+
+def as_float(dtype: DType | None) -> DType | None:
+    """What a function such as sigmoid returns: integers become fp32."""
+    return dtype if dtype is None or _RANK[dtype.kind] >= _RANK["float"] else FP32
+
+
+def accumulated(dtype: DType | None) -> DType | None:
+    """What sums return: bool and small integers become int64."""
+    return INT64 if dtype is not None and dtype.kind in ("bool", "int") else dtype
+
+
+def statistics(dtype: DType | None) -> DType | None:
+    """What mean and deviation are kept in: fp32, and fp64 for fp64."""
+    return dtype if dtype is None or dtype.name == "fp64" else FP32
+
+
+def _singles(a: DType, b: DType) -> DType:
+    if a.kind == b.kind and a.name != b.name:
+        plain = [d for d in (a, b) if d.name not in _PYTHON_NUMBERS]
+        if len(plain) == 1:
+            return plain[0]
+    return promote(a, b)
+
+
+def _with_single(sized: DType | None, single: DType | None) -> DType | None:
+    if sized is None or single is None:
+        return sized or single
+    if _RANK[single.kind] <= _RANK[sized.kind]:
+        return sized
+    if single.name == "fp64":
+        return FP32
+    return BY_NAME["complex64"] if single.name == "complex128" else single
+
+
+def _with_scalar(result: DType, text: str) -> DType:
+    if text in ("True", "False") or result.kind in ("float", "complex"):
+        return result
+    if any(c in text for c in ".en"):  # 0.5, 1e-5, inf, nan
+        return FP32
+    return INT64 if result.kind == "bool" else result

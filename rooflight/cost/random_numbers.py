@@ -1,0 +1,74 @@
+"""Random numbers and dropout.  What a generator computes per number has no convention: FLOPs unknown."""
+
+from __future__ import annotations
+
+from rooflight.cost.arguments import Arguments
+from rooflight.cost.promotion import BOOL, FP32, INT64, UINT8
+from rooflight.cost.registry import cost_model
+from rooflight.cost.tensor import Piece, product
+from rooflight.cost.work import Work, pieces
+
+
+@cost_model(
+    "aten::normal_",
+    "aten::uniform_",
+    "aten::random_",
+    "aten::exponential_",
+    "aten::log_normal_",
+    "aten::cauchy_",
+    "aten::geometric_",
+    "aten::bernoulli_",
+    family="rng",
+)
+def fill_random(args: Arguments) -> Work:
+    """Fills a tensor; it is written and not read.  A tensor of probabilities is read."""
+    x = args.tensor(0)
+    probabilities = args.maybe(1) if args.name.endswith("bernoulli_") else None
+    return Work(None, pieces(probabilities), pieces(x.like()), x.dtype, "no_convention")
+
+
+@cost_model("aten::bernoulli", "aten::rand_like", "aten::randn_like", "aten::randint_like", family="rng")
+def random_like(args: Arguments) -> Work:
+    """A random tensor as large as x; bernoulli reads x, the others do not."""
+    x = args.tensor(0)
+    reads = pieces(x) if args.name.endswith("bernoulli") else ()
+    return Work(None, reads, pieces(x.like()), x.dtype, "no_convention")
+
+
+@cost_model("aten::rand", "aten::randn", family="rng")
+def random_new(args: Arguments) -> Work:
+    """A new random tensor of the size asked for.  A composite of empty and a fill."""
+    # The overloads differ in a generator between size and type.
+    dtype = args.dtype_code(1) or FP32
+    return Work(None, (), pieces(Piece(product(args.sizes(0)), dtype)), dtype, "composite")
+
+
+@cost_model("aten::randperm", family="rng")
+def randperm(args: Arguments) -> Work:
+    """A random order of n int64 numbers."""
+    n = product(args.sizes(0))
+    return Work(None, (), pieces(Piece(args.integer(0) or n, INT64)), INT64, "composite")
+
+
+@cost_model("aten::native_dropout", "aten::_fused_dropout", family="dropout")
+def dropout(args: Arguments) -> Work:
+    """2 FLOPs per element (compare, scale).  Reads x, writes y and a mask of one byte per element."""
+    x = args.tensor(0)
+    mask = Piece(x.numel, UINT8 if args.name.endswith("_fused_dropout") else BOOL)
+    return Work(2 * x.numel, pieces(x), pieces(x.like(), mask), x.dtype)
+
+
+@cost_model("aten::native_dropout_backward", "aten::_masked_scale", family="dropout")
+def dropout_backward(args: Arguments) -> Work:
+    """2 FLOPs per element; reads the gradient and the mask."""
+    grad, mask = args.tensor(0), args.tensor(1)
+    return Work(2 * grad.numel, pieces(grad, mask), pieces(grad.like()), grad.dtype)
+
+
+@cost_model("aten::dropout", "aten::dropout_", "aten::feature_dropout", family="dropout")
+def dropout_composite(args: Arguments) -> Work:
+    """Nothing outside training; in training a composite whose children are costed."""
+    x = args.tensor(0)
+    if args.flag(2) is False:
+        return Work(0, (), (), x.dtype)
+    return Work(2 * x.numel, None, None, x.dtype, "composite")
