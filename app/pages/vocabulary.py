@@ -16,7 +16,7 @@ NAMES = {
     "dispatch": "Dispatch",
     "host": "Host",
     "launch": "Launch",
-    "dependency": "Dependency",
+    "dependency": "the device is idle though the next kernel was queued: it waits for other work",
     "unknown_idle": "Idle, no cause",
 }
 
@@ -33,7 +33,7 @@ MEANING = {
     "dispatch": "the device is idle while the host works through framework calls",
     "host": "the device is idle while the host runs other code",
     "launch": "the device is idle between a launch and the start of its kernel",
-    "dependency": "the device is idle though the next kernel was queued: it waits for another stream or device",
+    "dependency": "the device is idle though the next kernel was queued: it waits for other work",
     "unknown_idle": "the device is idle and the recording holds no launch that tells why",
 }
 

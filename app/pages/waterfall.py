@@ -11,9 +11,22 @@ from app.pages.vocabulary import IDLE, MEANING, name
 from rooflight.protocol import KERNEL_PARTS, PARTS
 
 #: Order of the bars that hang from the wall: what idles first, then what only moves data.
-LOSSES = ("input", "sync", "host", "dispatch", "launch", "dependency", "unknown_idle", "communication", "copy")
+LOSSES = (
+    "input",
+    "sync",
+    "host",
+    "dispatch",
+    "launch",
+    "dependency",
+    "unknown_idle",
+    "communication",
+    "copy",
+)
 #: Order of the pieces inside the bar of one step: work, traffic, then the waits.
-STACK = (*KERNEL_PARTS, "communication", "copy", "input", "dispatch", "launch", "sync", "host", "dependency", "unknown_idle")  # fmt: skip
+STACK = (
+    *KERNEL_PARTS,
+    *("communication", "copy", "input", "dispatch", "launch", "sync", "host", "dependency", "unknown_idle"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +97,11 @@ def waterfall(
     ticks, top = axis(longest_us)
     wall = sum(parts.get(p, 0.0) for p in PARTS)
     kernel = sum(parts.get(p, 0.0) for p in KERNEL_PARTS)
-    rows = [_sum("wall", "Wall time", wall, wall, [Piece("ink", wall, 0, 100 * wall / top, False)], "start to end")]
+    rows = [
+        _sum(
+            "wall", "Wall time", wall, wall, [Piece("ink", wall, 0, 100 * wall / top, False)], "start to end"
+        )
+    ]
     at = wall
     for part in LOSSES:
         us = parts.get(part, 0.0)
@@ -92,16 +109,11 @@ def waterfall(
             rows.append(_loss(part, us, at, wall, top))
             at -= us
     label = "Kernel time" if device == "GPU" else "Operator time"
-    rows.append(_sum("kernel", label, kernel, wall, stack(parts, top), "work runs; each instant counted once"))
-    rows[-1] = _only_kernel(rows[-1])
+    work = stack({p: parts.get(p, 0.0) for p in KERNEL_PARTS}, top)
+    rows.append(_sum("kernel", label, kernel, wall, work, "work runs; each instant is counted once"))
     if attainable_us is not None:
         rows += _speed_of_light(kernel, attainable_us, wall, top)
     return Waterfall(rows, ticks, top)
-
-
-def _only_kernel(row: Row) -> Row:
-    pieces = [p for p in row.pieces if p.part in KERNEL_PARTS]
-    return Row(row.kind, row.key, row.label, row.us, row.share_pct, pieces, row.meaning, row.start_x, row.end_x)
 
 
 def _sum(key: str, label: str, us: float, wall: float, pieces: list[Piece], meaning: str) -> Row:
@@ -113,7 +125,9 @@ def _loss(part: str, us: float, at: float, wall: float, top: float) -> Row:
     end = 100 * at / top
     start = 100 * (at - us) / top
     pieces = [Piece(part, us, start, end - start, part in IDLE)] if us else []
-    return Row("part" if us else "zero", part, name(part), us, share(us, wall), pieces, MEANING[part], end, start)
+    return Row(
+        "part" if us else "zero", part, name(part), us, share(us, wall), pieces, MEANING[part], end, start
+    )
 
 
 def _speed_of_light(kernel: float, attainable: float, wall: float, top: float) -> list[Row]:

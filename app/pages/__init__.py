@@ -1,0 +1,14 @@
+"""The HTML pages: the list of runs with its upload, and the page of a run."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from app.pages.endpoints import router
+from app.pages.static import install_static
+
+
+def install(app: FastAPI) -> None:
+    """Add the pages and their files to the service."""
+    install_static(app)
+    app.include_router(router)

@@ -1,0 +1,149 @@
+"""Routes of the pages.  Each page has its JSON: the same address with ``Accept: application/json``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from app.pages.kernel_view import FIRST_ROWS, MAX_ROWS, bars, kernel_row, kernel_rows
+from app.pages.list_view import list_rows
+from app.pages.run_view import run_view
+from app.pages.source import Runs
+from app.pages.templates import render
+from app.runs.schemas import RunSummary
+from app.security import csrf_token
+from app.times import iso
+from rooflight.figures.roofline import subject
+from rooflight.protocol import Document, Kernel
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/")
+async def runs_list(
+    request: Request, runs: Runs, cursor: str | None = None, search: str | None = None
+) -> Response:
+    """The runs, newest first, and the place to drop a trace."""
+    if wants_json(request):
+        return _same_query(request, "/api/v1/runs")
+    page = await runs.recent(cursor=cursor, search=search)
+    rows = list_rows(page.items)
+    return _html(
+        request, "runs.html", rows=rows, next_cursor=page.next_cursor, search=search or "", cursor=cursor
+    )
+
+
+@router.get("/runs/{run_id}")
+async def run_page(
+    request: Request, runs: Runs, run_id: str, rank: str | None = None, step: str | None = None
+) -> Response:
+    """The page of a run; while there is no analysis, what is going on instead."""
+    if wants_json(request):
+        return RedirectResponse(f"/api/v1/runs/{run_id}/analysis", 307)
+    run = await runs.run(run_id)
+    if run is None:
+        return _not_found(request, "There is no such run", f"No run {run_id} is stored, or not for you.")
+    document = await runs.document(run_id)
+    if document is None:
+        return _html(request, "run_state.html", run=run)
+    try:
+        return await run_in_threadpool(_run_html, request, run, document, _number(rank), _number(step))
+    except KeyError as e:
+        return _not_found(
+            request, "This run has no such part", f"It holds no {e.args[0]}.", f"/runs/{run.id}"
+        )
+
+
+@router.get("/runs/{run_id}/rows")
+async def more_rows(request: Request, runs: Runs, run_id: str, rank: str | None = None) -> Response:
+    """The rows of the kernel table that the page did not hold yet, as a fragment."""
+    found = await _kernels(runs, run_id, rank)
+    if found is None:
+        return _not_found(request, "There is no such run", "")
+    rows = await run_in_threadpool(kernel_rows, found, FIRST_ROWS, MAX_ROWS)
+    return HTMLResponse(await run_in_threadpool(render, "_rows.html", rows=rows, hidden=True))
+
+
+@router.get("/runs/{run_id}/kernels/{index}")
+async def kernel_detail(
+    request: Request, runs: Runs, run_id: str, index: int, rank: str | None = None
+) -> Response:
+    """All that is known about one row of the kernel table, as a fragment."""
+    found = await _kernels(runs, run_id, rank)
+    if found is None or not 0 <= index < len(found):
+        return _not_found(request, "There is no such kernel", "")
+    k = found[index]
+    said = f"launches in {len(k.histogram)} bins from shortest to longest"
+    return HTMLResponse(render("kernel.html", k=k, bars=bars(k.histogram, width=192, height=54), said=said))
+
+
+@router.get("/runs/{run_id}/kernels/{index}/point")
+async def kernel_point(
+    request: Request, runs: Runs, run_id: str, index: int, rank: str | None = None
+) -> Response:
+    """The few numbers of one row that stand beside the chart, as a fragment."""
+    found = await _kernels(runs, run_id, rank)
+    if found is None or not 0 <= index < len(found):
+        return _not_found(request, "There is no such kernel", "")
+    return HTMLResponse(render("point.html", r=kernel_row(found, index)))
+
+
+def wants_json(request: Request) -> bool:
+    """Whether JSON was asked for by name and HTML was not."""
+    accept = request.headers.get("accept", "")
+    return "application/json" in accept and "text/html" not in accept
+
+
+async def _kernels(runs: Runs, run_id: str, rank: str | None) -> list[Kernel] | None:
+    document = await runs.document(run_id)
+    if document is None:
+        return None
+    number = _number(rank)
+    found = next((r for r in document.ranks if number is None or r.rank == number), None)
+    return subject(found)[0] if found else None
+
+
+def _run_html(
+    request: Request, run: RunSummary, document: Document, rank: int | None, step: int | None
+) -> HTMLResponse:
+    view = run_view(document, rank, step)
+    return _html(
+        request,
+        "run.html",
+        run=run,
+        v=view,
+        hidden=False,
+        created=run.created_at.strftime("%-d %b %Y, %H:%M UTC"),
+        created_iso=iso(run.created_at),
+        world_size=document.world_size,
+        missing=document.missing_ranks[:64],
+    )
+
+
+def _number(text: str | None) -> int | None:
+    """A number from the address; ``KeyError``'s number -1 for what is none, which no rank or step has."""
+    if text is None or text == "":
+        return None
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else -1
+
+
+def _same_query(request: Request, path: str) -> RedirectResponse:
+    query = request.url.query
+    return RedirectResponse(f"{path}?{query}" if query else path, 307)
+
+
+def _not_found(request: Request, title: str, text: str, back: str = "/") -> HTMLResponse:
+    return _html(request, "not_found.html", status=404, title=title, text=text, back=back)
+
+
+def _html(request: Request, name: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+    html = render(name, csrf=csrf_token(request), page="runs", origin=_origin(request), **values)
+    return HTMLResponse(html, status, headers={"Cache-Control": "no-store"})
+
+
+def _origin(request: Request) -> str:
+    """The address of this server as the browser knows it, for commands to copy."""
+    return f"{request.url.scheme}://{request.url.netloc}"

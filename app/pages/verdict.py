@@ -1,0 +1,44 @@
+"""The verdict in one sentence: the cause, its price per step, and what to do first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.pages.numbers import NB, TimeUnit, percent, share
+from rooflight.regimes.advice import MEANING, advice
+from rooflight.regimes.steps import GROUPS
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """``regime`` is null when the verdict is withheld; ``text`` then holds the reason."""
+
+    regime: str | None
+    lead: str
+    us: float
+    share_pct: float | None
+    text: str
+    advice: str
+
+
+def group_us(regime: str, parts: Mapping[str, float]) -> float:
+    """Time of all parts of a regime."""
+    return sum(us for part, us in parts.items() if GROUPS[part] == regime)
+
+
+def verdict(
+    regime: str | None, reason: str | None, parts: Mapping[str, float], unit: TimeUnit, *, per: str, cpu: bool
+) -> Verdict:
+    """The sentence for a regime over ``parts``; ``per`` is ``per step`` or what else they are of."""
+    wall = sum(parts.values())
+    if regime is None or regime not in MEANING:
+        return Verdict(None, "No verdict.", 0.0, None, reason or "no regime was found", "")
+    us = group_us(regime, parts)
+    part = share(us, wall)
+    text = f"{unit.text(us)} of {unit.text(wall)} {per} ({percent(part)}{NB}%) are {MEANING[regime]}."
+    return Verdict(regime, f"{_lead(regime)}.", us, part, text, advice(regime, on_cpu=cpu))
+
+
+def _lead(regime: str) -> str:
+    return "Cause unknown" if regime == "unknown" else f"{regime.capitalize()}-bound"

@@ -1,0 +1,153 @@
+// The Run page: chart, table and address are three views of one state.
+import { roofline } from './roofline.js';
+import { filtered } from './rows.js';
+import { format, merge, parse } from './state.js';
+import { kernelTable } from './table.js';
+
+const $ = (selector) => document.querySelector(selector);
+const NB = '\u202f';
+const thousands = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, NB);
+
+const grid = $('[data-kernels]');
+const figureEl = $('[data-roofline]');
+const search = $('[data-search]');
+const state = parse(location.search);
+let plot = null, table = null, noteTimer = 0, pointTimer = 0;
+
+function remember() {
+  clearTimeout(noteTimer);
+  noteTimer = setTimeout(() => history.replaceState(null, '', location.pathname + format(state, location.search) + location.hash), 120);
+}
+
+function refresh(options) {
+  if (!table) return;
+  const count = table.show(state, options);
+  const total = Number(grid.dataset.total);
+  const said = filtered(state) ? count.shown : count.visible;
+  $('[data-shown]').textContent = `${thousands(said)} of ${thousands(total)} groups`;
+  $('[data-none]').hidden = count.shown > 0;
+  $('[data-clear]').hidden = !filtered(state);
+  $('[data-more-line]').hidden = count.visible >= count.shown;
+  chips();
+  plot?.focus(filtered(state) ? table.indices() : null);
+  remember();
+}
+
+// What narrows the table, as chips that take themselves away.
+function chips() {
+  const box = $('[data-filters]');
+  const items = [];
+  if (state.pick) items.push([`${thousands(state.pick.size)} picked on the chart`, () => { state.pick = null; }]);
+  for (const b of document.querySelectorAll('button[data-regime]')) {
+    const on = state.regimes.has(b.dataset.regime);
+    b.setAttribute('aria-pressed', String(on));
+    if (on) items.push([b.textContent.trim(), () => state.regimes.delete(b.dataset.regime)]);
+  }
+  box.replaceChildren(...items.map(([text, undo]) => {
+    const chip = document.createElement('button');
+    chip.type = 'button';
+    chip.className = 'btn';
+    chip.textContent = `${text} ✕`;
+    chip.title = 'remove this filter';
+    chip.addEventListener('click', () => { undo(); refresh(); });
+    return chip;
+  }));
+}
+
+function clear() {
+  state.q = search.value = '';
+  state.regimes.clear();
+  state.pick = null;
+  refresh();
+}
+
+async function showPoint(row) {
+  const holder = $('[data-point]');
+  if (!holder || !row) return;
+  const answer = await fetch(`${grid.dataset.detail}${row.i}/point?rank=${grid.dataset.rank}`);
+  if (answer.ok && table.selected() === row) holder.innerHTML = await answer.text();   // our template, names escaped
+}
+
+function onRow(row) {
+  plot?.ring(row ? row.i : null);
+  clearTimeout(pointTimer);
+  pointTimer = setTimeout(() => showPoint(row), 80);
+}
+
+async function toggle(row) {
+  await table.toggle(row);
+  state.row = table.openIndex();
+  remember();
+}
+
+function keys(e) {
+  if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector('dialog[open]')) return;
+  if (e.key === 'Escape') { table?.close(); state.row = null; clear(); return; }
+  if (e.target.closest('input, textarea, select, button, a') || !table) return;
+  if (e.key === 'j') table.move(1);
+  else if (e.key === 'k') table.move(-1);
+  else if (e.key === 'Enter' && table.selected()) toggle(table.selected());
+}
+
+function wireLinks() {
+  document.addEventListener('click', (e) => {
+    const a = e.target.closest('a[data-keep]');
+    if (!a) return;
+    const drop = (a.dataset.drop ?? '').split(' ').filter(Boolean);
+    a.href = location.pathname + merge(format(state, location.search), a.search, drop) + (a.hash || (drop.length || a.search.includes('step=') ? '#time' : ''));
+  }, { capture: true });
+}
+
+function wireTable() {
+  table = kernelTable(grid, {
+    onRow,
+    onOpen(row) { toggle(row); },
+    onSort(key) {
+      const text = key === 'name' || key === 'regime' || key === 'origin';
+      state.sort = state.sort.key === key ? { key, down: !state.sort.down } : { key, down: !text };
+      refresh();
+    },
+  });
+  search.value = state.q;
+  search.addEventListener('input', () => { state.q = search.value; refresh(); });
+  search.addEventListener('keydown', (e) => { if (e.key === 'Enter') search.blur(); });
+  for (const b of document.querySelectorAll('[data-clear], [data-clear-2]')) b.addEventListener('click', clear);
+  $('[data-more-button]').addEventListener('click', () => { table.more(); refresh({ keepLimit: true }); });
+  for (const b of document.querySelectorAll('button[data-regime]')) b.addEventListener('click', () => {
+    const r = b.dataset.regime;
+    if (!state.regimes.delete(r)) state.regimes.add(r);
+    refresh();
+  });
+  document.addEventListener('keydown', keys);
+}
+
+async function wireChart() {
+  const answer = await fetch(figureEl.dataset.roofline);
+  if (!answer.ok) {
+    figureEl.classList.add('empty');
+    figureEl.textContent = `The chart did not come (HTTP ${answer.status}). The table below holds the same numbers.`;
+    return;
+  }
+  plot = roofline(figureEl, await answer.json(), {
+    onSelect(set) { state.pick = set && set.size ? set : null; refresh(); },
+    onPoint(i) { table?.choose(i, { scroll: false }); },
+  });
+  for (const b of document.querySelectorAll('[data-tool]')) b.addEventListener('click', () => {
+    for (const o of b.parentElement.children) o.setAttribute('aria-pressed', String(o === b));
+    plot.tool(b.dataset.tool);
+  });
+  await plot.ready;
+}
+
+async function restore() {
+  refresh();
+  if (state.row === null) return;
+  const row = table.choose(state.row, { scroll: false });
+  if (row) await toggle(row);
+}
+
+wireLinks();
+if (grid) wireTable();
+await Promise.all([figureEl ? wireChart() : null, table?.loadRest()]);
+if (table) await restore();
+document.documentElement.dataset.ready = '1';
