@@ -11,8 +11,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from sqlalchemy import URL, event
+from sqlalchemy.dialects.postgresql import insert as postgres_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.pool import NullPool
+
+from app.models import Base
 
 
 class ReadSession(AsyncSession):
@@ -98,3 +102,14 @@ def _sqlite(url: URL, read_only: bool, pooled: bool) -> AsyncEngine:
         connection.exec_driver_sql(begin)
 
     return engine
+
+
+async def insert_new(session: WriteSession, table: type[Base], **values: Any) -> bool:
+    """Insert unless a row with the same key exists; true when this call made it.
+
+    A concurrent insert of the same key is waited for, so that the answer is final.
+    """
+    sqlite = session.get_bind().dialect.name == "sqlite"
+    insert = sqlite_insert(table) if sqlite else postgres_insert(table)
+    done = await session.execute(insert.values(**values).on_conflict_do_nothing())
+    return bool(done.rowcount)

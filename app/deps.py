@@ -1,0 +1,69 @@
+"""What endpoints ask for: the database, the blob store, who is asking."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import Depends, Header, Request, Security
+from fastapi.security import HTTPBearer
+
+from app.blobs import BlobStore
+from app.db import Database, ReadSession
+from app.events.parquet import EventStore
+from app.principal import Principal
+from app.security import Signer
+from app.settings import Settings
+
+# The door has read the header already; this one only tells OpenAPI about it.
+bearer = Security(
+    HTTPBearer(auto_error=False, description="A token made by `rooflight-server token create`.")
+)
+
+
+def _database(request: Request) -> Database:
+    return request.app.state.database
+
+
+def _settings(request: Request) -> Settings:
+    return request.app.state.settings
+
+
+def _blobs(request: Request) -> BlobStore:
+    return request.app.state.blobs
+
+
+def _events(request: Request) -> EventStore:
+    return request.app.state.events
+
+
+def _signer(request: Request) -> Signer:
+    return request.app.state.signer
+
+
+def _principal(request: Request) -> Principal:
+    return request.scope["state"]["principal"]
+
+
+async def read_session(request: Request) -> AsyncIterator[ReadSession]:
+    """A read session that lasts as long as the request."""
+    async with request.app.state.database.read() as session:
+        yield session
+
+
+Db = Annotated[Database, Depends(_database)]
+ReadSettings = Annotated[Settings, Depends(_settings)]
+Blobs = Annotated[BlobStore, Depends(_blobs)]
+Events = Annotated[EventStore, Depends(_events)]
+Signing = Annotated[Signer, Depends(_signer)]
+Caller = Annotated[Principal, Depends(_principal)]
+Reading = Annotated[ReadSession, Depends(read_session)]
+IdempotencyKeyHeader = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=200,
+        description="Sent again with the same body nothing changes; with another body it is 409.",
+    ),
+]

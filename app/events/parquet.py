@@ -1,0 +1,90 @@
+"""Launches in the event store: one immutable Parquet file per profile, by project and day.
+
+DuckDB writes and reads them in memory; there is no shared database file that a second process could not open.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+
+Columns = Mapping[str, np.ndarray]
+
+
+class EventStore:
+    """A folder of Parquet files; names inside it are relative paths."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root / "events"
+
+    def write(
+        self, project_id: str, day: date, profile_id: str, launches: Mapping[int, Columns]
+    ) -> str | None:
+        """Write the launches of each rank; the file's name, or ``None`` when there is no launch."""
+        frames = [_frame(rank, columns) for rank, columns in sorted(launches.items())]
+        frame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+        if frame.empty:
+            return None
+        name = f"{project_id}/{day.isoformat()}/{profile_id}.parquet"
+        path = self.path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".partial")
+        try:
+            _copy(frame, partial)
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+        return name
+
+    def path(self, name: str) -> Path:
+        """The file of that name."""
+        if not re.fullmatch(r"[0-9a-f-]{36}/\d{4}-\d\d-\d\d/[0-9a-f-]{36}\.parquet", name):
+            raise ValueError("not the name of an event file")
+        return self._root / name
+
+    def delete(self, name: str) -> None:
+        """Remove a file whose transaction did not commit."""
+        self.path(name).unlink(missing_ok=True)
+
+    def rows(self, names: list[str], *, limit: int, offset: int) -> tuple[int, list[dict[str, Any]]]:
+        """How many launches the files hold, and some of them in order of their start."""
+        paths = [str(self.path(n)) for n in names if self.path(n).exists()]
+        if not paths:
+            return 0, []
+        with _connect() as connection:
+            source = connection.read_parquet(paths, union_by_name=True)
+            total = source.count("*").fetchone()
+            order = "rank, start_ns" if "start_ns" in source.columns else "rank"
+            page = source.order(order).limit(limit, offset=offset)
+            columns = page.columns
+            return (total or (0,))[0], [dict(zip(columns, row, strict=True)) for row in page.fetchall()]
+
+
+def _frame(rank: int, columns: Columns) -> pd.DataFrame:
+    frame = pd.DataFrame({name: pd.Series(values) for name, values in columns.items()})
+    frame.insert(0, "rank", np.int64(rank))
+    return frame
+
+
+def _connect() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(":memory:", config={"threads": 1, "autoinstall_known_extensions": "false"})
+
+
+def _copy(frame: pd.DataFrame, path: Path) -> None:
+    with _connect() as connection:
+        connection.register("launches", frame)
+        quoted = str(path).replace("'", "''")
+        connection.execute(f"COPY launches TO '{quoted}' (FORMAT parquet, COMPRESSION zstd)")
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,182 @@
+"""Where profiles come in: raw traces and analyses."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import JSONResponse
+from sqlalchemy import select
+
+from app.blobs import BlobStore, Incoming
+from app.db import WriteSession, insert_new
+from app.deps import Blobs, Caller, Db, Events, IdempotencyKeyHeader, ReadSettings
+from app.documents import pack, unpack
+from app.errors import problems
+from app.events.parquet import EventStore
+from app.idempotency import Outcome, digest_of, once
+from app.ingest import push
+from app.ingest.merge import merge
+from app.ingest.persist import store
+from app.ingest.schemas import Pushed
+from app.ingest.upload import check_media, receive, shown_name
+from app.jobs.endpoints import job_out
+from app.jobs.schemas import Accepted
+from app.models import Blob, Job, Profile, Run, RunDocument, utcnow
+from app.models.base import new_id
+from app.runs.queries import lock_run, require_run
+from rooflight.protocol import Document
+from rooflight.readers.source import Limits
+
+router = APIRouter(prefix="/runs/{run_id}", tags=["ingest"])
+_ANY_BODY = {
+    "requestBody": {
+        "required": True,
+        "description": "The trace as the profiler wrote it: JSON, or JSON in gzip.",
+        "content": {
+            "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+            "application/json": {"schema": {"type": "object"}},
+            "application/gzip": {"schema": {"type": "string", "format": "binary"}},
+        },
+    }
+}
+_ANALYSIS_BODY = {
+    "requestBody": {
+        "required": True,
+        "description": "The JSON of `rooflight analyze`, or only {kernels: [{name, time_us, …}]}.",
+        "content": {
+            "application/json": {
+                "schema": {"anyOf": [{"$ref": "#/components/schemas/Document"}, {"type": "object"}]}
+            }
+        },
+    }
+}
+
+
+@router.post(
+    "/traces",
+    status_code=202,
+    response_model=Accepted,
+    responses={
+        200: {"model": Accepted, "description": "Sent before"},
+        **problems(400, 404, 409, 413, 415, 507),
+    },
+    openapi_extra=_ANY_BODY,
+)
+async def send_trace(
+    request: Request,
+    run_id: str,
+    database: Db,
+    blobs: Blobs,
+    settings: ReadSettings,
+    caller: Caller,
+    filename: Annotated[
+        str | None, Query(max_length=4_096, description="The file's name, to be shown.")
+    ] = None,
+    key: IdempotencyKeyHeader = None,
+) -> JSONResponse:
+    """Send a raw trace.  It is checked while it streams, stored, and analysed after the answer."""
+    check_media(request.headers.get("content-type"))
+    async with database.read() as session:
+        run = await require_run(session, run_id, caller.project_id)
+    source = shown_name(filename)
+    limits = Limits(max_bytes=settings.unpacked_bytes, max_ratio=settings.ratio)
+    with blobs.incoming() as upload:
+        await receive(request.stream(), upload, limits)
+        async with database.write() as session:
+
+            async def act() -> Outcome:
+                return await _accept(session, blobs, upload, run.id, source)
+
+            digest = digest_of(upload.digest.encode(), source)
+            outcome = await once(session, request.url.path, key, digest, act)
+    request.app.state.runner.wake()
+    return outcome.response(Location=f"/api/v1/jobs/{outcome.answer['job']['id']}")
+
+
+@router.post(
+    "/profiles",
+    status_code=201,
+    response_model=Pushed,
+    responses={200: {"model": Pushed, "description": "Sent before"}, **problems(400, 404, 409, 413, 422)},
+    openapi_extra=_ANALYSIS_BODY,
+)
+async def push_profile(
+    request: Request,
+    run_id: str,
+    database: Db,
+    events: Events,
+    caller: Caller,
+    key: IdempotencyKeyHeader = None,
+) -> JSONResponse:
+    """Push an analysis made elsewhere: one profile, with ranks that the run does not have yet."""
+    body = await request.body()
+    async with database.read() as session:
+        await require_run(session, run_id, caller.project_id)
+    document, launches = await asyncio.to_thread(push.parse, body)
+    profile = Profile(
+        id=new_id(), kind="push", source=document.source, ranks=[r.rank for r in document.ranks]
+    )
+    try:
+        async with database.write() as session:
+
+            async def act() -> Outcome:
+                run = await lock_run(session, run_id, caller.project_id)
+                return await _accept_profile(session, events, run, profile, document, launches)
+
+            outcome = await once(session, request.url.path, key, digest_of(body), act)
+    except BaseException:
+        if profile.events is not None:
+            events.delete(profile.events)
+        raise
+    return outcome.response(Location=f"/api/v1/runs/{run_id}")
+
+
+async def _accept(
+    session: WriteSession, blobs: BlobStore, upload: Incoming, run_id: str, source: str
+) -> Outcome:
+    """Blob and job, durable together once the transaction is."""
+    run = await lock_run(session, run_id)
+    await _lock_blob(session, upload)
+    await asyncio.to_thread(blobs.keep, upload)
+    job = Job(
+        id=new_id(), run_id=run_id, blob_id=upload.digest, source=source, attempts=0, created_at=utcnow()
+    )
+    job.state = "queued"
+    session.add(job)
+    run.job_id, run.source = job.id, run.source or source
+    if not run.listed:
+        run.state, run.problem = "analyzing", None
+    await session.flush()
+    return Outcome(202, Accepted(job=job_out(job)).model_dump(mode="json"))
+
+
+async def _lock_blob(session: WriteSession, upload: Incoming) -> None:
+    """Hold the blob's row, so that no job that is being refused deletes the file meanwhile."""
+    held = select(Blob.id).where(Blob.id == upload.digest).with_for_update()
+    while not await insert_new(session, Blob, id=upload.digest, size=upload.size, created_at=utcnow()):
+        if await session.scalar(held) is not None:
+            return
+
+
+async def _accept_profile(
+    session: WriteSession,
+    events: EventStore,
+    run: Run,
+    profile: Profile,
+    document: Document,
+    launches: push.Launches,
+) -> Outcome:
+    body = await session.scalar(select(RunDocument.body).where(RunDocument.run_id == run.id))
+    merged = await asyncio.to_thread(merge, [document] if body is None else [unpack(body), document])
+    profile.run_id = run.id
+    profile.document = await asyncio.to_thread(pack, document)
+    profile.events = await asyncio.to_thread(
+        events.write, run.project_id, utcnow().date(), profile.id, launches
+    )
+    session.add(profile)
+    await store(session, run, merged)
+    await session.flush()
+    answer = Pushed(id=profile.id, run_id=run.id, ranks=profile.ranks)
+    return Outcome(201, answer.model_dump(mode="json"))
