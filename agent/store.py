@@ -47,8 +47,8 @@ class Store:
     def new_run(self, workload: str) -> Path:
         """A fresh folder for a run; all but the newest :data:`KEPT_RUNS` are removed."""
         runs = self.root / "runs"
-        _make(runs)
-        stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%S")
+        make_folder(runs)
+        stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%S.%f")
         folder = Path(tempfile.mkdtemp(prefix=f"{stamp}-{workload}-", dir=runs))
         for old in sorted(runs.iterdir())[:-KEPT_RUNS]:
             if old != folder:
@@ -67,7 +67,7 @@ class Store:
 
 def write(path: Path, data: bytes) -> None:
     """Write whole or not at all."""
-    _make(path.parent)
+    make_folder(path.parent)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     temporary = Path(name)
     try:
@@ -81,11 +81,12 @@ def write(path: Path, data: bytes) -> None:
         raise Refused(f"cannot be written: {e.strerror}", where=str(path)) from e
 
 
-def _make(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
+    """Make ``folder`` and those above it; refused in words where that is not allowed."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as e:
-        hint = "set ROOFLIGHT_STATE to a folder that can be written"
+        hint = "give a folder that can be written (ROOFLIGHT_STATE, --out)"
         raise Refused(f"the folder cannot be made: {e.strerror}", where=str(folder), hint=hint) from e
 
 

@@ -7,12 +7,12 @@ import json
 from pathlib import Path
 
 from agent.calibrate import calibrate
-from agent.commands.options import add_device, add_server, read_config, server
+from agent.commands.options import add_device, add_server, client, read_config
 from agent.console import note, say
 from agent.device import pick
-from agent.push import Client, PushError, Server
 from agent.store import Store, write
 from agent.summary import printable
+from rooflight.client import Client, ClientError
 from rooflight.protocol import Calibration, encode
 
 
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """0 measured and, where a server was given, sent; 1 measured and kept, but not sent."""
     settings = read_config(args)
-    target = server(args, settings)
+    target = client(args, settings)
     calibration = calibrate(pick(args.device), quick=args.quick, note=note)
     kept = Store(settings.state).save(calibration)
     if args.out is not None:
@@ -38,13 +38,12 @@ def run(args: argparse.Namespace) -> int:
     return 0 if sent else 1
 
 
-def _send(calibration: Calibration, target: Server | None) -> bool:
+def _send(calibration: Calibration, target: Client | None) -> bool:
     if target is None:
         return True
     try:
-        with Client(target) as client:
-            client.push_calibration(encode(calibration))
-    except PushError as e:
+        target.push_calibration(calibration)
+    except ClientError as e:
         note(f"the calibration was not sent: {e}")
         return False
     return True

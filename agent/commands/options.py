@@ -7,7 +7,8 @@ import argparse
 from agent import config
 from agent.config import Config
 from agent.device import CHOICES
-from agent.push import Server
+from agent.push import PATIENCE
+from rooflight.client import Client
 
 
 def add_server(parser: argparse.ArgumentParser) -> None:
@@ -30,8 +31,8 @@ def read_config(args: argparse.Namespace) -> Config:
     return config.load({name: getattr(args, name, None) for name in config.VARIABLES})
 
 
-def server(args: argparse.Namespace, settings: Config) -> Server | None:
+def client(args: argparse.Namespace, settings: Config) -> Client | None:
     """The server to send to, ``None`` when nothing is to be sent."""
     if args.no_push or settings.server is None:
         return None
-    return Server(settings.server, settings.token, args.insecure)
+    return Client(settings.server, settings.token, args.insecure, retry=PATIENCE)

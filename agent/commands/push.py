@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from agent.commands.options import add_server, read_config, server
+from agent.commands.options import add_server, client, read_config
 from agent.console import note, say
-from agent.push import Client, PushError, key_of
+from agent.push import push_document
+from rooflight.client import ClientError
 from rooflight.errors import Refused
-from rooflight.protocol import decode
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,21 +22,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """0 delivered (again, if it was before); 1 not."""
     settings = read_config(args)
-    target = server(args, settings)
+    target = client(args, settings)
     if target is None:
         raise Refused("no server to send to", hint="give --server URL or set ROOFLIGHT_SERVER")
+    if not args.file.is_file():
+        raise Refused("no such file", where=str(args.file), hint="give the analysis.json of a run")
+    name = args.run or args.file.resolve().parent.name
     try:
-        body = args.file.read_bytes()
-    except OSError as e:
-        raise Refused(f"cannot be read: {e.strerror}", where=str(args.file)) from e
-    decode(body)
-    try:
-        with Client(target) as client:
-            run_id = client.create_run(
-                settings.project, args.run or args.file.resolve().parent.name, key_of(body)
-            )
-            client.push_analysis(run_id, body)
-    except PushError as e:
+        run_id = push_document(target, args.file, settings.project, name)
+    except ClientError as e:
         note(f"not sent: {e}")
         return 1
     say(target.page(run_id))

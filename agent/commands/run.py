@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from agent.calibrate import calibrate
-from agent.commands.options import add_device, add_server, read_config, server
+from agent.commands.options import add_device, add_server, client, read_config
 from agent.config import Config
 from agent.console import note, say
 from agent.device import Device, pick
 from agent.profiling import Plan, record
-from agent.push import Client, PushError, Server, key_of
+from agent.push import Kept, push_document
 from agent.sampler.thread import Sampling
-from agent.store import Store, write
-from agent.summary import render, summarize
+from agent.store import Store, make_folder, write
+from agent.summary import Summary, render, summarize
 from agent.workloads import WORKLOADS, Workload, find
+from rooflight.client import Client, ClientError
 from rooflight.protocol import Calibration, Document, encode
 
 SIZES = ("small", "medium", "large")
@@ -26,11 +26,12 @@ MOST_STEPS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """The files of a run."""
+class Delivery:
+    """The run on the server and its page, or what went wrong; nothing of either when nothing was sent."""
 
-    trace: Path
-    document: Path
+    run_id: str | None = None
+    url: str | None = None
+    problem: str | None = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,14 +53,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """0 done; 1 measured and kept, but not sent."""
     workload, settings = find(args.workload), read_config(args)
-    target = server(args, settings)
+    target = client(args, settings)
     device, store = pick(args.device), Store(settings.state)
     calibration = _calibration(device, store, measure=not args.no_calibrate)
-    folder = args.out if args.out is not None else store.new_run(workload.name)
-    document, kept = _measure(workload, device, _plan(args, workload, device), calibration, folder)
-    run_id, problem = _send(args, settings, target, kept)
-    _report(args, document, device, kept, target, run_id, problem)
-    return 0 if problem is None else 1
+    kept = Kept(_folder(args, store), workload.name)
+    document = _measure(workload, device, _plan(args, workload, device), calibration, kept)
+    delivery = _send(args, settings, target, device, kept)
+    _report(args, summarize(document, device.name), _telemetry(document), kept, delivery)
+    return 0 if delivery.problem is None else 1
+
+
+def _folder(args: argparse.Namespace, store: Store) -> Path:
+    if args.out is None:
+        return store.new_run(args.workload)
+    make_folder(args.out)
+    return Path(args.out)
 
 
 def _plan(args: argparse.Namespace, workload: Workload, device: Device) -> Plan:
@@ -78,16 +86,15 @@ def _calibration(device: Device, store: Store, *, measure: bool) -> Calibration 
 
 
 def _measure(
-    workload: Workload, device: Device, plan: Plan, calibration: Calibration | None, folder: Path
-) -> tuple[Document, Kept]:
-    kept = Kept(folder / f"{workload.name}.pt.trace.json.gz", folder / "analysis.json")
+    workload: Workload, device: Device, plan: Plan, calibration: Calibration | None, kept: Kept
+) -> Document:
     note(f"recording {plan.steps} steps of {workload.name} on {device.name}")
     with Sampling() as sampling:
         record(workload, device, plan, kept.trace)
     document = analyse(kept.trace, calibration)
     document.telemetry = sampling.telemetry(device.uuid)
     write(kept.document, encode(document))
-    return document, kept
+    return document
 
 
 def analyse(trace: Path, calibration: Calibration | None) -> Document:
@@ -101,74 +108,44 @@ def analyse(trace: Path, calibration: Calibration | None) -> Document:
 
 
 def _send(
-    args: argparse.Namespace, settings: Config, target: Server | None, kept: Kept
-) -> tuple[str | None, str | None]:
-    """The run's id on the server, and what went wrong."""
+    args: argparse.Namespace, settings: Config, target: Client | None, device: Device, kept: Kept
+) -> Delivery:
     if target is None:
-        return None, None
+        return Delivery()
+    run_id = None
     try:
-        return send(
-            target, settings.project, args.run or args.workload, kept, with_trace=args.with_trace
-        ), None
-    except PushError as e:
-        return None, str(e)
-
-
-def send(target: Server, project: str, name: str, kept: Kept, *, with_trace: bool) -> str:
-    """Make the run, push its analysis and, if asked, its trace; the run's id."""
-    body = kept.document.read_bytes()
-    with Client(target) as client:
-        run_id = client.create_run(project, name, key_of(body))
-        client.push_analysis(run_id, body)
-        if with_trace:
-            client.push_trace(run_id, kept.trace)
-    return run_id
+        name = args.run or args.workload
+        run_id = push_document(target, kept.document, settings.project, name, host=device.host)
+        if args.with_trace:
+            target.upload_trace(run_id, kept.trace)
+    except ClientError as e:
+        return Delivery(run_id, problem=str(e))
+    return Delivery(run_id, target.page(run_id))
 
 
 def _report(
-    args: argparse.Namespace,
-    document: Document,
-    device: Device,
-    kept: Kept,
-    target: Server | None,
-    run_id: str | None,
-    problem: str | None,
+    args: argparse.Namespace, summary: Summary, telemetry: str, kept: Kept, delivery: Delivery
 ) -> None:
-    summary = summarize(document, device.name)
-    page = target.page(run_id) if target is not None and run_id is not None else None
     if args.json:
-        say(json.dumps(summary.as_json() | _files(document, kept, run_id, page, problem), indent=2))
+        files = {"document": str(kept.document), "trace": str(kept.trace), "telemetry": telemetry}
+        say(json.dumps(summary.as_json() | files | asdict(delivery), indent=2))
         return
     say(render(summary, args.workload))
-    say(f"  telemetry  {_telemetry(document)}")
-    say(f"  page       {page or _unsent(target, problem)}")
-    say(f"  kept       {kept.document.parent}")
-    if problem is not None:
-        note(f"not sent: {problem}")
+    say(f"  telemetry  {telemetry}")
+    say(f"  kept       {kept.folder}")
+    if delivery.url is not None:
+        say(f"  page       {delivery.url}")
+    elif delivery.problem is None:
+        say("  page       none: no server was given")
+    else:
+        note(f"not sent: {delivery.problem}")
         note(f"send it later: rooflight-agent push {kept.document}")
-
-
-def _files(
-    document: Document, kept: Kept, run_id: str | None, page: str | None, problem: str | None
-) -> dict[str, Any]:
-    return {
-        "run_id": run_id,
-        "url": page,
-        "problem": problem,
-        "document": str(kept.document),
-        "trace": str(kept.trace),
-        "telemetry": _telemetry(document),
-    }
 
 
 def _telemetry(document: Document) -> str:
     telemetry = document.telemetry or {}
     windows = telemetry.get("windows") or []
     return telemetry.get("statement") or f"{len(windows)} devices sampled"
-
-
-def _unsent(target: Server | None, problem: str | None) -> str:
-    return "none: no server was given" if target is None else f"none: {problem}"
 
 
 def _count(text: str) -> int:

@@ -1,0 +1,204 @@
+"""Measured ceilings: plausible, repeatable, kept and found again."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+import pytest
+
+from agent import calibrate as calibration_module
+from agent.calibrate import calibrate, vector_ceilings
+from agent.device import Device, cpu_name, last_level_cache_bytes, pick
+from agent.measure import bandwidth, gemm
+from agent.measure.rates import Rate, best
+from agent.measure.timing import LEAST_SAMPLES, repeat, summarize
+from agent.store import Store
+from rooflight.errors import Refused
+from rooflight.protocol import Calibration
+
+CPU = Device("cpu", "cpu", "AMD EPYC", "vm", 2)
+
+
+def a_calibration(**values: object) -> Calibration:
+    given = {
+        "device": CPU.name,
+        "kind": "cpu",
+        "measured_at": "2026-12-01T10:00:00Z",
+        "host": CPU.host,
+        "conditions": {"threads": "2"},
+        **values,
+    }
+    return Calibration(**given)  # type: ignore[arg-type]
+
+
+def test_a_product_has_two_operations_for_each_of_m_n_k() -> None:
+    assert gemm.flop(3, 5, 7) == 2 * 3 * 5 * 7
+
+
+def test_median_and_spread_of_samples() -> None:
+    # Sorted 1, 2, 3, 4, 10: median 3, quartiles 2 and 4, spread (4 - 2) / 3.
+    timing = summarize([10.0, 1.0, 3.0, 2.0, 4.0])
+    assert (timing.seconds, timing.samples) == (3.0, 5)
+    assert timing.spread == pytest.approx(2 / 3)
+
+
+def test_work_that_is_slower_than_its_budget_is_still_sampled_enough() -> None:
+    calls = []
+    timing = repeat(lambda: calls.append(1), lambda: None, budget_s=0.0)
+    assert timing.samples == LEAST_SAMPLES
+
+
+def test_the_first_call_is_a_warm_up() -> None:
+    """The first call takes 1000 ticks, each later one 1: the median knows nothing of the first."""
+    durations = iter([0.2] + [0.003] * 1000)
+    import time
+
+    timing = repeat(lambda: time.sleep(next(durations)), lambda: None, budget_s=0.01)
+    assert 0.003 <= timing.seconds < 0.1
+
+
+def test_the_best_of_rates() -> None:
+    assert best([Rate(1.0, 0, "a"), Rate(3.0, 0, "b"), Rate(2.0, 0, "c")]) == Rate(3.0, 0, "b")
+    assert best([]) is None
+
+
+@pytest.fixture(scope="module")
+def measured() -> Calibration:
+    """A calibration of this machine in a few seconds, on smaller shapes than the real one's."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(calibration_module, "QUICK", (0.3, 0.3, 0.1, 0.1))
+    patch.setattr(gemm, "CPU_SHAPES", ((256, 256, 256), (512, 512, 512)))
+    patch.setattr(bandwidth, "CPU_MOST", 64 * bandwidth.MIB)
+    try:
+        return calibrate(pick("cpu"), quick=True, note=lambda _: None)
+    finally:
+        patch.undo()
+
+
+@pytest.mark.torch
+def test_ceilings_are_those_of_a_cpu(measured: Calibration) -> None:
+    """Between a microcontroller and 192 cores at 4 GHz with 64 operations a clock (49 TFLOP/s)."""
+    assert {"fp32", "fp64"} <= set(measured.gemm_tflops)
+    assert all(0.0005 < rate < 100 for rate in measured.gemm_tflops.values())
+    assert measured.stream_gbs is not None
+    assert 0.2 < measured.stream_gbs < 2000
+    assert measured.copy_gbs is not None
+    assert 0.2 < measured.copy_gbs < 2000
+    assert measured.launch_us is not None
+    assert 0.1 < measured.launch_us < 1000
+
+
+@pytest.mark.torch
+def test_a_calibration_says_on_what_and_how_it_was_measured(measured: Calibration) -> None:
+    device = pick("cpu")
+    assert (measured.device, measured.kind, measured.host) == (device.name, "cpu", device.host)
+    assert measured.measured_at.endswith("Z")
+    assert measured.conditions["threads"] == str(device.threads)
+    assert measured.conditions["mode"] == "quick"
+    assert measured.software["torch"]
+    measured_things = {f"gemm_{dtype}" for dtype in measured.gemm_tflops} | {"stream", "copy", "launch"}
+    assert set(measured.spread_pct) == measured_things
+    assert all(spread >= 0 for spread in measured.spread_pct.values())
+
+
+@pytest.mark.torch
+def test_fp32_products_are_not_slower_than_fp64_ones(measured: Calibration) -> None:
+    """Twice the lanes; a quarter is left for the noise of a shared machine."""
+    assert measured.gemm_tflops["fp32"] > 0.75 * measured.gemm_tflops["fp64"]
+
+
+@pytest.mark.torch
+def test_a_product_measured_thrice_is_the_same_within_a_factor_of_three() -> None:
+    device = pick("cpu")
+    rates = [gemm.ceiling(device, "fp32", 0.2) for _ in range(3)]
+    values = [rate.per_s for rate in rates if rate is not None]
+    assert len(values) == 3
+    assert max(values) < 3 * statistics.median(values) < 9 * min(values)
+
+
+def test_vector_ceilings_are_claimed_where_products_run_on_vector_units() -> None:
+    products = {"fp32": Rate(1.0, 0, ""), "fp64": Rate(0.5, 0, ""), "bf16": Rate(9.0, 0, "")}
+    assert set(vector_ceilings(CPU, products)) == {"fp32", "fp64"}
+
+
+@pytest.mark.torch
+def test_stream_arrays_are_larger_than_the_caches() -> None:
+    """Unless a sixteenth of the free memory is less, as on a machine of under 2 GiB."""
+    size = bandwidth.array_bytes(CPU)
+    assert size % bandwidth.MIB == 0
+    assert size >= min(4 * (last_level_cache_bytes() or 0), 64 * bandwidth.MIB)
+
+
+def test_the_cpu_is_named_by_its_model(tmp_path: Path) -> None:
+    file = tmp_path / "cpuinfo"
+    file.write_text("processor\t: 0\nmodel name\t: AMD  EPYC 9654 96-Core\n")
+    assert cpu_name(file) == "AMD EPYC 9654 96-Core"
+    assert cpu_name(tmp_path / "none")
+
+
+def test_the_largest_cache_is_the_last(tmp_path: Path) -> None:
+    for index, size in enumerate(("32K", "1024K", "32M", "")):
+        (tmp_path / f"index{index}").mkdir()
+        (tmp_path / f"index{index}/size").write_text(f"{size}\n")
+    assert last_level_cache_bytes(tmp_path) == 32 * 1024 * 1024
+    assert last_level_cache_bytes(tmp_path / "none") is None
+
+
+def test_a_calibration_is_found_for_its_device_alone(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.save(a_calibration(stream_gbs=10.0))
+    found = store.find(CPU, pytest.fail)
+    assert found is not None
+    assert found.stream_gbs == 10.0
+    others = (
+        Device("cpu", "cpu", "Intel", "vm", 2),
+        Device("cpu", "cpu", "AMD EPYC", "other", 2),
+        Device("cpu", "cpu", "AMD EPYC", "vm", 1),
+        Device("gpu", "cuda:0", "AMD EPYC", "vm", 2, "GPU-1"),
+    )
+    assert [store.find(device, pytest.fail) for device in others] == [None] * 4
+
+
+def test_a_gpu_is_found_by_uuid(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.save(a_calibration(device="NVIDIA A10", kind="gpu", uuid="GPU-1", stream_gbs=1.0))
+    store.save(a_calibration(device="NVIDIA A10", kind="gpu", uuid="GPU-2", stream_gbs=2.0))
+    found = store.find(Device("gpu", "cuda:0", "NVIDIA A10", "moved", 8, "GPU-2"), pytest.fail)
+    assert found is not None
+    assert found.stream_gbs == 2.0
+    assert store.find(Device("gpu", "cuda:0", "NVIDIA A10", "vm", 2), pytest.fail) is None
+
+
+def test_a_new_calibration_replaces_the_one_before(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.save(a_calibration(stream_gbs=1.0))
+    store.save(a_calibration(stream_gbs=2.0, measured_at="2026-12-01T11:00:00Z"))
+    assert len(list((tmp_path / "calibrations").iterdir())) == 1
+    found = store.find(CPU, pytest.fail)
+    assert found is not None
+    assert found.stream_gbs == 2.0
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"device": 7}', b"\xff\xfe", b"[]", b" " * (2 << 20)])
+def test_a_calibration_that_cannot_be_read_is_told_and_passed_over(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "calibrations").mkdir()
+    (tmp_path / "calibrations/x.json").write_bytes(content)
+    notes: list[str] = []
+    assert Store(tmp_path).find(CPU, notes.append) is None
+    [note] = notes
+    assert "x.json" in note
+
+
+def test_the_last_ten_runs_are_kept(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    folders = [store.new_run("gemm") for _ in range(13)]
+    kept = set((tmp_path / "runs").iterdir())
+    assert len(kept) == 10
+    assert folders[-1] in kept
+
+
+def test_a_state_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Refused, match="cannot be made"):
+        Store(tmp_path / "file/state").save(a_calibration())
