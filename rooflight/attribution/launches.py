@@ -90,7 +90,12 @@ def enclosing(timeline: Timeline, rows: I64, among: Mask) -> I64:
 
 
 def innermost(
-    query_thread: np.ndarray, query_at: I64, rows: I64, thread: np.ndarray, start: I64, end: I64  # type: ignore[type-arg]
+    query_thread: np.ndarray,
+    query_at: I64,
+    rows: I64,
+    thread: np.ndarray,
+    start: I64,
+    end: I64,
 ) -> I64:
     """For each instant on a thread, the row whose interval encloses it, latest start first; else -1."""
     result = np.full(query_at.size, -1, np.int64)
@@ -117,3 +122,28 @@ def innermost(
             if stack:
                 result[i - len(ids)] = stack[-1][1]
     return result
+
+
+def op_parents(timeline: Timeline) -> I64:
+    """For each host row that is an op, the row of the op around its start on its thread; else -1.
+
+    A child may end a little after its parent (clocks are read twice): only its start has to lie inside.
+    """
+    host = timeline.host
+    parent = np.full(len(host), -1, np.int64)
+    ops = np.flatnonzero(host.kind == HostKind.CPU_OP)
+    ops = ops[np.lexsort((-host.end[ops], host.start[ops], host.thread[ops]))]
+    stack: list[tuple[int, int]] = []
+    current = -1
+    for row, thread, start, end in zip(
+        ops.tolist(), host.thread[ops].tolist(), host.start[ops].tolist(), host.end[ops].tolist(), strict=True
+    ):
+        if thread != current:
+            stack.clear()
+            current = thread
+        while stack and stack[-1][0] <= start:
+            stack.pop()
+        if stack:
+            parent[row] = stack[-1][1]
+        stack.append((end, row))
+    return parent

@@ -233,7 +233,8 @@ class EventStream:
     def _guard(self) -> None:
         if len(self._pending) >= MAX_UNCUT:
             raise TooLarge(
-                f"too large: the metadata passes the limit of {MAX_UNCUT >> 20} MiB", where=f"byte {self._offset}"
+                f"too large: the metadata passes the limit of {MAX_UNCUT >> 20} MiB",
+                where=f"byte {self._offset}",
             )
 
     def _advance(self, n: int) -> None:
@@ -317,7 +318,7 @@ def _object(text: bytes, offset: int) -> dict[str, Any]:
             raise Malformed(
                 f"the JSON is malformed: {_reason(e)}", where=f"byte {offset + (getattr(e, 'pos', 0) or 0)}"
             ) from e
-        raise Truncated("the JSON is truncated: it ends in its metadata", where=f"byte {offset + len(text)}") from e
+        raise Truncated(
+            "the JSON is truncated: it ends in its metadata", where=f"byte {offset + len(text)}"
+        ) from e
     return doc if isinstance(doc, dict) else {}
-
-

@@ -1,6 +1,6 @@
 """Kineto traces: what the torch profiler writes, from 2021 to 2026.
 
-The shape of an event, as far as it is read (https://github.com/pytorch/kineto, libkineto/src/output_json.cpp):
+The shape of an event, as far as it is read (pytorch/kineto, libkineto/src/output_json.cpp):
 
     {"ph": "X", "cat": "kernel", "name": "...", "pid": 0, "tid": 7, "ts": 1.5, "dur": 2.0, "args": {...}}
 
@@ -111,9 +111,7 @@ _HOST = {
     "python_function": HostKind.PYTHON,
 }
 #: Rows that 2021's profiler filed under its operators, though they are annotations.
-_ANNOTATION = re.compile(
-    r"ProfilerStep#\d+$|enumerate\(DataLoader\)#|Optimizer\.step#|Optimizer\.zero_grad#"
-)
+_ANNOTATION = re.compile(r"ProfilerStep#\d+$|enumerate\(DataLoader\)#|Optimizer\.step#|Optimizer\.zero_grad#")
 _COMM_FIELDS = {
     "collective": "Collective name",
     "in_nelems": "In msg nelems",
@@ -127,9 +125,7 @@ _COMM_FIELDS = {
 _EXTRA_FIELDS = ("kernel_backend", "kernel_num_gb", "kernel_flop", "kernel_kwargs")
 
 
-def read(
-    pieces: Any, source: str, *, limits: Limits = DEFAULT_LIMITS, salvage: bool = False
-) -> Timeline:
+def read(pieces: Any, source: str, *, limits: Limits = DEFAULT_LIMITS, salvage: bool = False) -> Timeline:
     """A timeline from the unpacked bytes of a trace; :class:`~rooflight.errors.Refused` says why not."""
     reader = _Reader(Builder(source), limits)
     stream = EventStream(iter(pieces), reader.decode, salvage=salvage)
@@ -154,7 +150,7 @@ class _Reader:
         self.events = 0
         self.repaired = 0
         self._limits = limits
-        self._classes: dict[str, tuple[int, bool] | None] = {}
+        self._classes = _Classes()
 
     def decode(self, data: bytes, *, last_resort: bool = False) -> None:
         """Take a JSON array of events; strict and fast first, lenient where the chunk surprises."""
@@ -175,14 +171,13 @@ class _Reader:
     def _add(self, events: Sequence[Event]) -> None:
         gpu: list[tuple[Event, int]] = []
         host: list[tuple[Event, int]] = []
+        classes = self._classes
         for e in events:
             if e.ph != "X":
                 if e.name == "[memory]":
                     self._memory(e.args)
                 continue
-            kind = self._classes.get(e.cat, 0)
-            if kind == 0:
-                kind = self._classes[e.cat] = _classify(e.cat)
+            kind = classes[e.cat]
             if kind is None:
                 continue
             code, on_gpu = kind
@@ -217,7 +212,9 @@ class _Reader:
             invalid=why,
             thread=[b.threads[e.pid, e.tid] for e in events],
             correlation=_ids([a.correlation for a in args]),
-            external_id=_ids([a.external_id if a.external_id is not None else a.external_id_2021 for a in args]),
+            external_id=_ids(
+                [a.external_id if a.external_id is not None else a.external_id_2021 for a in args]
+            ),
             seq=_ids([a.sequence for a in args]),
             fwd_thread=_ids([a.fwd_thread for a in args]),
             args=[self._op_args(a) for a in args],
@@ -266,11 +263,16 @@ class _Reader:
             self.builder.note_memory(_id(a.allocated), _id(a.reserved))
 
 
-def _classify(cat: str) -> tuple[int, bool] | None:
-    lower = cat.lower()
-    if lower in _GPU:
-        return int(_GPU[lower]), True
-    return (int(_HOST[lower]), False) if lower in _HOST else None
+class _Classes(dict[str, tuple[int, bool] | None]):
+    """Category to (kind, whether it is GPU work); ``None`` for rows that are not kept."""
+
+    def __missing__(self, cat: str) -> tuple[int, bool] | None:
+        lower = cat.lower()
+        if lower in _GPU:
+            self[cat] = int(_GPU[lower]), True
+        else:
+            self[cat] = (int(_HOST[lower]), False) if lower in _HOST else None
+        return self[cat]
 
 
 def _placed(a: Args) -> bool:
@@ -279,7 +281,8 @@ def _placed(a: Args) -> bool:
 
 def _times(events: Sequence[Event]) -> tuple[Any, Any, Any]:
     """Start and duration in ns and why they are invalid; asks for text where binary would round."""
-    starts, durs = [e.ts for e in events], [e.dur for e in events]
+    starts: list[Any] = [e.ts for e in events]
+    durs: list[Any] = [e.dur for e in events]
     if any(type(t) is Decimal for t in starts) or any(type(d) is Decimal for d in durs):
         return number.exact_columns(starts, durs, UNSET)
     try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from isal import isal_zlib
 
@@ -49,7 +49,7 @@ class Unpacker:
         self.bytes_out = 0
         self.gzipped: bool | None = None
         self._head = b""
-        self._member: isal_zlib.decompressobj | None = None
+        self._member: Any = None
         self._members = 0
 
     def feed(self, data: bytes) -> Iterator[bytes]:
@@ -91,10 +91,10 @@ class Unpacker:
             else:
                 data = self._member.unconsumed_tail
 
-    def _step(self, member: isal_zlib.decompressobj, data: bytes) -> bytes:
+    def _step(self, member: Any, data: bytes) -> bytes:
         try:
-            return member.decompress(data, CHUNK)
-        except isal_zlib.error as e:
+            return bytes(member.decompress(data, CHUNK))
+        except isal_zlib.error as e:  # type: ignore[misc]
             raise Malformed(
                 f"the gzip data is damaged: {e}",
                 where=f"near byte {self.bytes_in} of the compressed file",
@@ -112,7 +112,7 @@ class Unpacker:
             )
         if self.bytes_out > max(limits.ratio_floor, limits.max_ratio * self.bytes_in):
             raise TooLarge(
-                f"too large: it unpacks to more than {limits.max_ratio} times its size, which exceeds the limit",
+                f"too large: it unpacks to over {limits.max_ratio} times its size, which exceeds the limit",
                 where=f"after {self.bytes_in} bytes of the file",
                 hint="a trace compresses 10 to 40 times; this is no trace, or not one that we open",
             )
@@ -134,7 +134,9 @@ def unpacked_file(path: Path, limits: Limits = DEFAULT_LIMITS) -> Iterator[bytes
             yield from unpacked(stream, limits)
     except OSError as e:
         reason = e.strerror or type(e).__name__
-        raise Refused(f"cannot read the file: {reason.lower()}", where=str(path), hint="check the path") from e
+        raise Refused(
+            f"cannot read the file: {reason.lower()}", where=str(path), hint="check the path"
+        ) from e
 
 
 class Checker:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from rooflight.errors import TooLarge
 from rooflight.protocol import Flag, MemoryPeaks
 from rooflight.trace.tables import I8, I64, GpuEvents, GpuKind, HostEvents, Invalid
 from rooflight.trace.timeline import LaunchShape, Meta, OpArgs, Timeline
@@ -17,6 +18,8 @@ K = TypeVar("K")
 #: A time beyond this is an epoch clock's: 1e9 µs, in ns.
 _EPOCH_NS = 10**12
 _CLIP_COUNTED_NS = 1000
+#: One process never drives more.
+MAX_DEVICES = 1024
 
 
 class Interner(dict[K, int]):
@@ -105,6 +108,8 @@ class Builder:
         gpu, host = _joined(self._gpu, GpuRows), _joined(self._host, HostRows)
         self._mark_zero(gpu, host)
         device_keys, devices = _canonical(self.devices, str)
+        if len(device_keys) > MAX_DEVICES:
+            raise TooLarge(f"too large: GPU events of more than {MAX_DEVICES} devices", where=self.source)
         stream_keys, streams = _canonical(self.streams, lambda k: tuple(map(str, k)))
         threads, thread = _canonical(self.threads, lambda k: tuple(map(str, k)))
         end, clipped = _clip(gpu, streams)

@@ -7,9 +7,10 @@ index column, and in ``bytes``; 0 is "none" in ``graph_node``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from enum import IntEnum
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +59,13 @@ class Table:
     def take(self, rows: I64 | Mask) -> Self:
         """The rows at ``rows`` (indices or a mask), in that order."""
         return type(self)(*(getattr(self, f.name)[rows] for f in fields(self)))  # type: ignore[arg-type]
+
+
+def rows_by(keys: NDArray[np.integer[Any]]) -> Iterator[tuple[int, I64]]:
+    """Each distinct key with the positions at which it stands, in one sort whatever their number."""
+    order = np.argsort(keys, kind="stable")
+    found, first = np.unique(keys[order], return_index=True)
+    yield from zip(found.tolist(), np.split(order, first[1:]), strict=True) if found.size else ()
 
 
 @dataclass(frozen=True, slots=True)

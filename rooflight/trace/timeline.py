@@ -50,7 +50,9 @@ class OpArgs:
 
     def decoded(self) -> tuple[Any, ...]:
         """(dims, types, strides, concrete, extra) as Python values; what is broken or absent is empty."""
-        return tuple(_value(text) for text in (self.dims, self.types, self.strides, self.concrete, self.extra))
+        return tuple(
+            _value(text) for text in (self.dims, self.types, self.strides, self.concrete, self.extra)
+        )
 
 
 @dataclass(frozen=True, slots=True)

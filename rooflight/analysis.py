@@ -1,0 +1,100 @@
+"""From timelines to an Analysis: the only file that knows the order of the road's last part.
+
+Each stage is a pure function over columns; :mod:`rooflight.results.rank` runs them for one recording,
+this one puts the ranks of a run together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from rooflight.errors import MissingExtra, NotATrace, Refused
+from rooflight.protocol import SCHEMA_VERSION, Document, Flag
+from rooflight.results.launches import Columns
+from rooflight.results.rank import Options, analyse_rank
+from rooflight.trace.timeline import Timeline
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Analysis", "Options", "analyze"]
+
+DEFAULT = Options()
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The result: ``document`` is the one JSON, ``launches`` the GPU events in columns, by rank."""
+
+    document: Document
+    launches: dict[int, Columns]
+
+    @property
+    def kernels(self) -> pd.DataFrame:
+        """The kernel tables of all ranks as a pandas frame (extra ``notebook``)."""
+        return _frame([(r.rank, k) for r in self.document.ranks for k in r.kernels])
+
+    @property
+    def steps(self) -> pd.DataFrame:
+        """The steps of all ranks as a pandas frame (extra ``notebook``)."""
+        return _frame([(r.rank, s) for r in self.document.ranks for s in r.steps])
+
+
+def analyze(
+    timelines: Timeline | Sequence[Timeline], gpu: str | None = None, options: Options = DEFAULT
+) -> Analysis:
+    """Analyse one recording, or the recordings of the ranks of one run.
+
+    ``gpu`` names the device where the recording does not.  Raises
+    :class:`~rooflight.errors.Refused` when the recordings cannot be one run.
+    """
+    several = [timelines] if isinstance(timelines, Timeline) else list(timelines)
+    if not several:
+        raise NotATrace("no trace was given")
+    if gpu is not None:
+        options = replace(options, gpu=gpu)
+    _one_rank_each(several)
+    done = sorted((analyse_rank(t, options) for t in several), key=lambda pair: pair[0].rank)
+    ranks = [rank for rank, _ in done]
+    world = max((t.meta.world_size for t in several if t.meta.world_size), default=None)
+    missing = _missing([r.rank for r in ranks], world) if len(several) > 1 else []
+    document = Document(
+        schema_version=SCHEMA_VERSION,
+        source=", ".join(t.source for t in several),
+        ranks=ranks,
+        missing_ranks=missing,
+        world_size=world,
+        flags=[Flag("missing_ranks", len(missing), f"ranks {missing} of {world} are missing")]
+        if missing
+        else [],
+    )
+    return Analysis(document, {rank.rank: launches for rank, launches in done})
+
+
+def _one_rank_each(timelines: Sequence[Timeline]) -> None:
+    first: dict[int, str] = {}
+    for t in timelines:
+        rank = t.meta.rank or 0
+        if rank in first:
+            raise Refused(
+                f"rank {rank} is there twice: both {first[rank]} and {t.source} say that they are it",
+                hint="give each rank's file once, or analyse the runs one by one",
+            )
+        first[rank] = t.source
+
+
+def _missing(present: Sequence[int], world: int | None) -> list[int]:
+    # A world size from a hostile file must not make a list of a billion ranks.
+    return [] if world is None or world > 100_000 else sorted(set(range(world)) - set(present))
+
+
+def _frame(rows: Sequence[tuple[int, Any]]) -> pd.DataFrame:
+    try:
+        import pandas as pd
+    except ImportError as e:
+        raise MissingExtra("pandas is needed for tables: pip install 'rooflight[notebook]'") from e
+    import msgspec
+
+    return pd.DataFrame([{"rank": rank, **msgspec.to_builtins(row)} for rank, row in rows])

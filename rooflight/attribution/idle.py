@@ -1,0 +1,227 @@
+"""Why a device stands idle: the cause of every gap between its GPU events (DEFINITIONS §16, 4).
+
+A gap is a maximal interval without GPU work on the device.  Its causes are found over the whole
+recording, as disjoint sets of instants, and cut at step borders only afterwards.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rooflight.attribution.intervals import EMPTY, Set, difference, intersection, union, union_of
+from rooflight.attribution.launches import Links
+from rooflight.attribution.steps import StepSpan
+from rooflight.trace.tables import I64, HostKind, Mask, rows_by
+from rooflight.trace.timeline import Timeline
+
+INPUT, SYNC, DISPATCH, HOST = "input", "sync", "dispatch", "host"
+LAUNCH, DEPENDENCY, UNKNOWN_IDLE = "launch", "dependency", "unknown_idle"
+CAUSES = (INPUT, SYNC, DISPATCH, HOST, LAUNCH, DEPENDENCY, UNKNOWN_IDLE)
+
+#: The device's own gap between two kernels that were both queued is shorter than this.
+QUEUED_GAP_NS = 5_000
+#: Waiting for the next batch: whole names, or prefixes where they end in ``#``; never a substring.
+INPUT_NAMES = (
+    "enumerate(DataLoader)#",
+    "DataLoader.__next__",
+    "## wait_for_batch ##",
+    "## load_batch ##",
+)
+_COPY_CALLS = frozenset({"cudaMemcpy", "hipMemcpy", "hipMemcpyWithStream"})
+_SYNC_NAMES = _COPY_CALLS | {"aten::item", "aten::_local_scalar_dense"}
+_SYNC_CALL = re.compile(r"(cuda|hip|cu)(Stream|Device|Event|Ctx)Synchronize")
+_STEP = re.compile(r"ProfilerStep#\d+")
+_FOREVER = 1 << 62
+_NO_ROWS = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Disjoint sets of instants of one host thread: in ``input``, else ``sync``, else ``dispatch``."""
+
+    input: Set
+    sync: Set
+    dispatch: Set
+
+
+class HostActivity:
+    """What each host thread was doing, worked out when it is asked for."""
+
+    def __init__(self, timeline: Timeline, input_names: Sequence[str] = INPUT_NAMES) -> None:
+        self._timeline = timeline
+        names = timeline.names
+        kind, name = timeline.host.kind, timeline.host.name
+        self._input = _named(names, lambda n: _is_input(n, input_names))[name]
+        self._sync = _named(names, lambda n: n in _SYNC_NAMES or bool(_SYNC_CALL.match(n)))[name]
+        step = _named(names, lambda n: bool(_STEP.fullmatch(n)))[name]
+        self._dispatch: Mask = (kind != HostKind.PYTHON) & ~step
+        self._rows = dict(rows_by(timeline.host.thread))
+        self._known: dict[int, Waits] = {}
+
+    def of(self, thread: int) -> Waits:
+        """The waits of a thread (an index of ``timeline.threads``)."""
+        if thread not in self._known:
+            here = self._rows.get(thread, _NO_ROWS)
+            fed = self._union(here[self._input[here]])
+            synced = difference(self._union(here[self._sync[here]]), fed)
+            called = self._union(here[self._dispatch[here]])
+            self._known[thread] = Waits(fed, synced, difference(difference(called, fed), synced))
+        return self._known[thread]
+
+    def _union(self, rows: I64) -> Set:
+        host = self._timeline.host
+        return union(host.start[rows], host.end[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class _Gaps:
+    """The gaps of a device and the GPU event that ends each; ``launch`` is -1 when it has none."""
+
+    start: I64
+    end: I64
+    launch_start: I64
+    launch_end: I64
+    launch: I64
+    thread: I64
+    blocking: Mask
+
+
+def idle_causes(
+    timeline: Timeline,
+    links: Links,
+    rows: I64,
+    busy: Set,
+    window: tuple[int, int],
+    steps: Sequence[StepSpan],
+    activity: HostActivity,
+) -> dict[str, Set]:
+    """Disjoint sets of idle instants by cause, together the whole window less ``busy``.
+
+    ``rows`` are the valid GPU events of the device, ``busy`` their union, ``window`` the recording.
+    """
+    gaps = _gaps(timeline, links, rows, busy)
+    home = _home_threads(timeline, links, rows, steps)
+    causes = {cause: [EMPTY] for cause in CAUSES}
+    unlinked = gaps.launch < 0
+    queued = ~unlinked & (gaps.launch_start < gaps.start)
+    short = gaps.end - gaps.start < QUEUED_GAP_NS
+    causes[UNKNOWN_IDLE].append(_intervals(gaps, unlinked))
+    causes[LAUNCH].append(_intervals(gaps, queued & short))
+    causes[DEPENDENCY].append(_intervals(gaps, queued & ~short))
+    late = ~unlinked & ~queued
+    _split_launch(gaps, late, causes)
+    waiting = np.minimum(gaps.launch_start, gaps.end)
+    lately = np.flatnonzero(late)
+    for thread, at in rows_by(gaps.thread[lately]):
+        mine = lately[at]
+        before = union(np.maximum(gaps.start[mine], window[0]), waiting[mine])
+        _split_host(before, activity, thread, home, causes)
+    trailing = busy[-1, 1] if busy.size else window[0]
+    if trailing < window[1]:
+        after = np.array([[trailing, window[1]]], np.int64)
+        _split_host(after, activity, None, home, causes)
+    whole = np.array([window], np.int64)
+    return {cause: intersection(union_of(*parts), whole) for cause, parts in causes.items()}
+
+
+def _gaps(timeline: Timeline, links: Links, rows: I64, busy: Set) -> _Gaps:
+    """Each gap ends where a GPU event starts; of several, that of the earliest launch counts."""
+    gpu, host = timeline.gpu, timeline.host
+    rows = rows[gpu.end[rows] > gpu.start[rows]]
+    launch = links.launch[rows]
+    at = np.where(launch >= 0, host.start[launch], _FOREVER)
+    order = np.lexsort((gpu.correlation[rows], at, gpu.start[rows]))
+    rows = rows[order]
+    first = rows[np.searchsorted(gpu.start[rows], busy[:, 0])] if busy.size else rows
+    launch = links.launch[first]
+    api = host.name[launch]
+    copies = _named(timeline.names, lambda n: n in _COPY_CALLS)
+    pageable = _named(timeline.names, lambda n: n.startswith("Memcpy") and "Pageable" in n)
+    # Before its first event the device had been idle for longer than the recording tells.
+    starts = np.concatenate(([-_FOREVER], busy[:-1, 1])) if busy.size else busy[:, 1]
+    return _Gaps(
+        start=starts,
+        end=busy[:, 0],
+        launch_start=np.where(launch >= 0, host.start[launch], 0),
+        launch_end=np.where(launch >= 0, host.end[launch], 0),
+        launch=launch,
+        thread=host.thread[launch].astype(np.int64),
+        blocking=(launch >= 0) & (copies[api] | pageable[gpu.name[first]]),
+    )
+
+
+def _split_launch(gaps: _Gaps, late: Mask, causes: dict[str, list[Set]]) -> None:
+    """From the launch to the start: waiting for a blocking copy while its call is open, else launching."""
+    begin = np.maximum(gaps.start, np.minimum(gaps.launch_start, gaps.end))
+    open_until = np.where(gaps.blocking, np.clip(gaps.launch_end, begin, gaps.end), begin)
+    causes[SYNC].append(union(begin[late], open_until[late]))
+    causes[LAUNCH].append(union(open_until[late], gaps.end[late]))
+
+
+def _split_host(
+    idle: Set,
+    activity: HostActivity,
+    thread: int | None,
+    home: list[tuple[int, Set]],
+    causes: dict[str, list[Set]],
+) -> None:
+    """What the launching thread did, and where nothing was open there, what the step's thread did."""
+    rest = idle if thread is None else _take(idle, activity.of(thread), causes)
+    for step_thread, when in home:
+        mine = intersection(rest, when)
+        causes[HOST].append(_take(mine, activity.of(step_thread), causes))
+    if not home:
+        causes[HOST].append(rest)
+
+
+def _take(idle: Set, waits: Waits, causes: dict[str, list[Set]]) -> Set:
+    for cause, when in ((INPUT, waits.input), (SYNC, waits.sync), (DISPATCH, waits.dispatch)):
+        causes[cause].append(intersection(idle, when))
+        idle = difference(idle, when)
+    return idle
+
+
+def _home_threads(
+    timeline: Timeline, links: Links, rows: I64, steps: Sequence[StepSpan]
+) -> list[tuple[int, Set]]:
+    """Threads and the instants at which each is the step's thread, together all instants.
+
+    Between steps it is the thread of most steps; without steps, the thread of most launches.
+    """
+    always = np.array([[-_FOREVER, _FOREVER]], np.int64)
+    main = _most(np.array([s.thread for s in steps], np.int64))
+    if main is None:
+        launch = links.launch[rows]
+        main = _most(timeline.host.thread[launch[launch >= 0]].astype(np.int64))
+        return [] if main is None else [(main, always)]
+    others = {s.thread for s in steps} - {main}
+    spans = [(t, union(*_bounds([s for s in steps if s.thread == t]))) for t in sorted(others)]
+    return [(main, difference(always, union_of(*(s for _, s in spans)) if spans else EMPTY)), *spans]
+
+
+def _bounds(steps: Sequence[StepSpan]) -> tuple[I64, I64]:
+    return np.array([s.start for s in steps], np.int64), np.array([s.end for s in steps], np.int64)
+
+
+def _most(values: I64) -> int | None:
+    if values.size == 0:
+        return None
+    found, counts = np.unique(values, return_counts=True)
+    return int(found[counts.argmax()])
+
+
+def _intervals(gaps: _Gaps, which: Mask) -> Set:
+    return union(gaps.start[which], gaps.end[which])
+
+
+def _is_input(name: str, wanted: Sequence[str]) -> bool:
+    return any(name == w or (w.endswith("#") and name.startswith(w)) for w in wanted)
+
+
+def _named(names: Sequence[str], wanted: Callable[[str], bool]) -> Mask:
+    # One false row more, so that index -1 (no launch) answers false.
+    return np.array([*(wanted(n) for n in names), False], bool)

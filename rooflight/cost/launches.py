@@ -1,0 +1,154 @@
+"""A cost for every GPU event: that of the op that launched it, attached once.
+
+The op that is costed is the innermost one around the launch that has a formula and recorded dims; its
+cost goes to its main kernel (:mod:`rooflight.cost.assign`).  Copies and collectives carry their size
+in their own args.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from rooflight.attribution.launches import Links, op_parents
+from rooflight.cost.assign import assign
+from rooflight.cost.estimate import estimate, is_known_op
+from rooflight.cost.model import Cost, OpCall
+from rooflight.kernels import KernelName
+from rooflight.trace.tables import I32, I64, GpuKind
+from rooflight.trace.timeline import OpArgs, Timeline
+
+_NO_LAUNCH = Cost(reason="no launch in the file")
+_NO_OP = Cost(reason="no op encloses the launch")
+_COMPOSITE = Cost(reason="composite")
+_NOT_VALID = Cost(reason="no usable interval")
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchCosts:
+    """``index`` is row-aligned with ``timeline.gpu`` and points into ``costs``; ``op`` is the host row
+    of the op that was costed, -1 where none was."""
+
+    costs: tuple[Cost, ...]
+    index: I32
+    op: I64
+
+
+def attach(timeline: Timeline, links: Links, kernels: Mapping[int, KernelName]) -> LaunchCosts:
+    """Cost every GPU event; ``kernels`` holds what each name tells, by its index."""
+    return _Attacher(timeline, links, kernels).run()
+
+
+class _Attacher:
+    def __init__(self, timeline: Timeline, links: Links, kernels: Mapping[int, KernelName]) -> None:
+        self._timeline = timeline
+        self._links = links
+        self._kernels = kernels
+        self._parents = op_parents(timeline)
+        self._calls: dict[tuple[int, int], tuple[OpCall, Cost]] = {}
+        self._known = [is_known_op(n) for n in timeline.names]
+        self._table: dict[Cost, int] = {}
+        self._index = np.zeros(len(timeline.gpu), np.int32)
+        self._op = np.full(len(timeline.gpu), -1, np.int64)
+
+    def run(self) -> LaunchCosts:
+        gpu = self._timeline.gpu
+        self._index[:] = self._place(_NOT_VALID)
+        rows = self._timeline.valid_gpu
+        kind, comm = gpu.kind[rows], gpu.comm[rows]
+        self._copies(rows[kind != GpuKind.KERNEL])
+        own_args = (kind == GpuKind.KERNEL) & (comm >= 0)
+        self._collectives(rows[own_args])
+        self._ops(rows[(kind == GpuKind.KERNEL) & ~own_args])
+        return LaunchCosts(tuple(self._table), self._index, self._op)
+
+    def _place(self, cost: Cost) -> int:
+        return self._table.setdefault(cost, len(self._table))
+
+    def _copies(self, rows: I64) -> None:
+        known: dict[tuple[int, int], int] = {}
+        gpu, names = self._timeline.gpu, self._timeline.names
+        for row, name, size in zip(
+            rows.tolist(), gpu.name[rows].tolist(), gpu.bytes[rows].tolist(), strict=True
+        ):
+            if (name, size) not in known:
+                args = {} if size < 0 else {"bytes": size}
+                known[name, size] = self._place(estimate(OpCall(op=names[name], gpu_args=args)))
+            self._index[row] = known[name, size]
+
+    def _collectives(self, rows: I64) -> None:
+        gpu, comms = self._timeline.gpu, self._timeline.comms
+        known: dict[int, int] = {}
+        for row, comm in zip(rows.tolist(), gpu.comm[rows].tolist(), strict=True):
+            if comm not in known:
+                known[comm] = self._place(estimate(OpCall(op="record_param_comms", comm=comms[comm])))
+            self._index[row] = known[comm]
+
+    def _ops(self, rows: I64) -> None:
+        links = self._links
+        launch, op = links.launch[rows], links.op[rows]
+        self._index[rows[launch < 0]] = self._place(_NO_LAUNCH)
+        self._index[rows[(launch >= 0) & (op < 0)]] = self._place(_NO_OP)
+        rows = rows[op >= 0]
+        chosen = self._costed_ops(np.unique(links.op[rows]))
+        by_op: dict[int, list[int]] = {}
+        for row, innermost in zip(rows.tolist(), links.op[rows].tolist(), strict=True):
+            cost_op = chosen[innermost]
+            if cost_op < 0:
+                self._index[row] = self._place(_COMPOSITE)
+            else:
+                by_op.setdefault(cost_op, []).append(row)
+        for cost_op, launched in by_op.items():
+            self._share(cost_op, launched)
+
+    def _costed_ops(self, innermost: I64) -> dict[int, int]:
+        """The op to cost for each innermost op; -1 when an op inside it is costed already."""
+        chosen = {op: self._with_formula(op) for op in innermost.tolist()}
+        inside: set[int] = set()
+        for op in set(chosen.values()):
+            parent = int(self._parents[op])
+            while parent >= 0 and parent not in inside:
+                inside.add(parent)
+                parent = int(self._parents[parent])
+        # An op reached from a helper below it must not repeat what its own leaf has cost.
+        return {op: -1 if found != op and found in inside else found for op, found in chosen.items()}
+
+    def _with_formula(self, op: int) -> int:
+        host = self._timeline.host
+        at = op
+        while at >= 0:
+            if host.args[at] >= 0 and self._known[host.name[at]]:
+                return at
+            at = int(self._parents[at])
+        return op
+
+    def _call(self, op: int) -> tuple[OpCall, Cost]:
+        host = self._timeline.host
+        key = (int(host.name[op]), int(host.args[op]))
+        if key not in self._calls:
+            call = self._op_call(*key)
+            self._calls[key] = (call, estimate(call))
+        return self._calls[key]
+
+    def _op_call(self, name: int, args: int) -> OpCall:
+        op = self._timeline.names[name]
+        return op_call(op, self._timeline.op_args[args] if args >= 0 else None)
+
+    def _share(self, op: int, launched: list[int]) -> None:
+        call, cost = self._call(op)
+        gpu = self._timeline.gpu
+        parts = [(self._kernels[int(gpu.name[r])].family, int(gpu.end[r] - gpu.start[r])) for r in launched]
+        for row, part in zip(launched, assign(cost, call, parts), strict=True):
+            self._index[row] = self._place(part)
+            self._op[row] = op
+
+
+def op_call(op: str, args: OpArgs | None) -> OpCall:
+    """The call that a row recorded; what was not recorded, or is broken, is empty."""
+    if args is None:
+        return OpCall(op=op)
+    *columns, extra = args.decoded()
+    dims, types, strides, concrete = (tuple(c) if isinstance(c, list) else () for c in columns)
+    return OpCall(op, dims, types, strides, concrete, gpu_args=extra if isinstance(extra, dict) else {})

@@ -1,0 +1,86 @@
+"""Where the time goes: exclusive parts of each step's wall time, in integer ns (DEFINITIONS §16)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rooflight.attribution.idle import HostActivity, idle_causes
+from rooflight.attribution.intervals import Clipper, Set, difference, union, union_of
+from rooflight.attribution.launches import Links
+from rooflight.attribution.steps import StepSpan
+from rooflight.protocol import KERNEL_PARTS, PARTS
+from rooflight.regimes.ownership import Owned, owned
+from rooflight.trace.tables import I64, GpuKind, Mask
+from rooflight.trace.timeline import Timeline
+
+#: Rank of the part of a kernel that is not communication.
+RANK = {part: i for i, part in enumerate(KERNEL_PARTS)}
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """The parts of one device over any window, and who owns its kernel time.
+
+    ``busy`` is the union of all GPU work; ``kernels`` gives each instant of kernel time to a row of
+    ``timeline.gpu``.
+    """
+
+    device: int
+    busy: Clipper
+    kernels: Owned
+    _sets: Mapping[str, Clipper]
+
+    def parts(self, start: int, end: int) -> dict[str, int]:
+        """Ns of each part within [start, end); they sum to its length inside the recording."""
+        return {part: self._sets[part].within(start, end) for part in PARTS}
+
+    def kernel_time(self, start: int, end: int) -> tuple[I64, I64]:
+        """Rows that own kernel time within [start, end), and how many ns each of their pieces is."""
+        k = self.kernels
+        low = int(np.searchsorted(k.end, start, side="right"))
+        high = int(np.searchsorted(k.start, end, side="left"))
+        window = slice(low, max(low, high))
+        return k.owner[window], np.minimum(k.end[window], end) - np.maximum(k.start[window], start)
+
+
+def partition(
+    timeline: Timeline,
+    links: Links,
+    steps: Sequence[StepSpan],
+    device: int,
+    rank: I64,
+    is_comm: Mask,
+    window: tuple[int, int],
+    activity: HostActivity,
+) -> Partition:
+    """Cut the recording of ``device`` into parts.
+
+    ``rank`` gives the part of every GPU row that is a kernel (see ``RANK``), ``is_comm`` tells
+    communication; both are row-aligned with ``timeline.gpu``.  ``window`` is the whole recording.
+    """
+    gpu = timeline.gpu
+    rows = timeline.valid_gpu
+    rows = rows[gpu.device[rows] == device]
+    is_kernel = gpu.kind[rows] == GpuKind.KERNEL
+    work, comm, copies = rows[is_kernel & ~is_comm[rows]], rows[is_comm[rows]], rows[~is_kernel]
+    own = owned(gpu.start[work], gpu.end[work], rank[work])
+    kernels = Owned(own.start, own.end, work[own.owner])
+    parts = {name: _where(kernels, rank[kernels.owner] == r) for name, r in RANK.items()}
+    running = union(kernels.start, kernels.end)
+    communicating, copying = _spans(timeline, comm), _spans(timeline, copies)
+    parts["communication"] = difference(communicating, running)
+    parts["copy"] = difference(copying, union_of(running, communicating))
+    busy = union_of(running, communicating, copying)
+    parts |= idle_causes(timeline, links, rows, busy, window, steps, activity)
+    return Partition(device, Clipper(busy), kernels, {name: Clipper(s) for name, s in parts.items()})
+
+
+def _where(k: Owned, which: Mask) -> Set:
+    return union(k.start[which], k.end[which])
+
+
+def _spans(timeline: Timeline, rows: I64) -> Set:
+    return union(timeline.gpu.start[rows], timeline.gpu.end[rows])

@@ -1,0 +1,196 @@
+"""Kernel groups: the rows of the kernel table (DEFINITIONS §15).
+
+A group is same name, op, module, input dims and types, device.  Its time is the median of its
+launches; its work is that of one launch; bound and regime are decided once, and every launch has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from rooflight.attribution.launches import Links
+from rooflight.cost.launches import LaunchCosts
+from rooflight.cost.model import INFERRED, MEASURED, MODELLED, UNKNOWN, Cost
+from rooflight.kernels import KernelName
+from rooflight.protocol import Roofs
+from rooflight.roofline.bounds import Bound, Work, bound
+from rooflight.trace.tables import I32, I64
+from rooflight.trace.timeline import LaunchShape, Timeline
+
+_ORIGIN_ORDER = (MEASURED, MODELLED, INFERRED, UNKNOWN)
+_MATRIX_TYPES = frozenset({"fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp6", "fp4"})
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One row: its launches (rows of ``timeline.gpu``), what they are, their work and bound.
+
+    ``flops`` and ``bytes`` are totals over the launches; ``work`` is that of one.
+    """
+
+    rows: I64
+    name: KernelName
+    kind: int
+    device: int
+    op: str | None
+    module: str | None
+    dims: str | None
+    types: str | None
+    shape: LaunchShape | None
+    t_ns: float
+    flops: int | None
+    bytes: int | None
+    origin: str
+    cost: Cost
+    work: Work
+    bound: Bound
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """All groups, and for each row of ``timeline.gpu`` its group, -1 for invalid events."""
+
+    rows: tuple[Group, ...]
+    of_event: I32
+
+
+def group_launches(
+    timeline: Timeline,
+    links: Links,
+    costs: LaunchCosts,
+    kernels: Mapping[int, KernelName],
+    roofs: Sequence[Roofs],
+) -> Groups:
+    """Group the valid GPU events; ``roofs`` is row-aligned with ``timeline.device_keys``."""
+    rows = timeline.valid_gpu
+    inverse, first = _keys(timeline, links, costs, rows)
+    order = np.argsort(inverse, kind="stable")
+    borders = np.searchsorted(inverse[order], np.arange(first.size + 1))
+    of_event = np.full(len(timeline.gpu), -1, np.int32)
+    of_event[rows] = inverse
+    maker = _Maker(timeline, links, costs, kernels, roofs)
+    members = (rows[order[a:b]] for a, b in pairwise(borders.tolist()))
+    return Groups(tuple(maker.group(m) for m in members), of_event)
+
+
+def _keys(timeline: Timeline, links: Links, costs: LaunchCosts, rows: I64) -> tuple[I64, I64]:
+    """The group number of each row, by first appearance of the combined key."""
+    host = timeline.host
+    inputs = _inputs(timeline)
+    op, module, costed = links.op[rows], links.module[rows], costs.op[rows]
+    source = np.where(costed >= 0, costed, op)
+    columns = (
+        timeline.gpu.name[rows].astype(np.int64),
+        np.where(op >= 0, host.name[op], -1) if len(host) else op,
+        np.where(module >= 0, host.name[module], -1) if len(host) else module,
+        np.where(source >= 0, inputs[host.args[source]], -1) if len(host) else source,
+        timeline.gpu.device[rows].astype(np.int64),
+    )
+    key = np.zeros(rows.size, np.int64)
+    for column in columns:
+        _, place = np.unique(column, return_inverse=True)
+        _, key = np.unique(key * (int(place.max(initial=0)) + 1) + place, return_inverse=True)
+    _, first = np.unique(key, return_index=True)
+    return key.astype(np.int64), first.astype(np.int64)
+
+
+def _inputs(timeline: Timeline) -> I64:
+    """A number for each distinct (dims, types) of the args table; the last entry stands for no args."""
+    table: dict[tuple[bytes, bytes], int] = {}
+    numbers = [table.setdefault((a.dims, a.types), len(table)) for a in timeline.op_args]
+    return np.array([*numbers, -1], np.int64)
+
+
+class _Maker:
+    def __init__(
+        self,
+        timeline: Timeline,
+        links: Links,
+        costs: LaunchCosts,
+        kernels: Mapping[int, KernelName],
+        roofs: Sequence[Roofs],
+    ) -> None:
+        self._timeline, self._links, self._costs = timeline, links, costs
+        self._kernels, self._roofs = kernels, roofs
+
+    def group(self, rows: I64) -> Group:
+        """The group of these launches, the earliest of which speaks for their common traits."""
+        timeline, gpu, first = self._timeline, self._timeline.gpu, int(rows[0])
+        name = self._kernels[int(gpu.name[first])]
+        device = int(gpu.device[first])
+        costs = [self._costs.costs[i] for i in self._costs.index[rows].tolist()]
+        flops, size, link = (_total([getattr(c, f) for c in costs]) for f in ("flops", "bytes", "link_bytes"))
+        work = _work(costs[0], name, flops, size, link, rows.size)
+        dims, types = self._dims(first)
+        shape = int(gpu.shape[first])
+        return Group(
+            rows=rows,
+            name=name,
+            kind=int(gpu.kind[first]),
+            device=device,
+            op=self._host_name(self._links.op[first]),
+            module=self._host_name(self._links.module[first]),
+            dims=dims,
+            types=types,
+            shape=timeline.shapes[shape] if shape >= 0 else None,
+            t_ns=float(np.median(gpu.end[rows] - gpu.start[rows])),
+            flops=flops,
+            bytes=size,
+            origin=max((c.origin for c in costs), key=_ORIGIN_ORDER.index),
+            cost=costs[0],
+            work=work,
+            bound=bound(work, self._roofs[device]),
+        )
+
+    def _host_name(self, row: int) -> str | None:
+        return None if row < 0 else self._timeline.names[self._timeline.host.name[row]]
+
+    def _dims(self, row: int) -> tuple[str | None, str | None]:
+        op = int(self._costs.op[row])
+        op = int(self._links.op[row]) if op < 0 else op
+        args = int(self._timeline.host.args[op]) if op >= 0 else -1
+        if args < 0:
+            return None, None
+        recorded = self._timeline.op_args[args]
+        return _text(recorded.dims), _text(recorded.types)
+
+
+def _text(raw: bytes) -> str | None:
+    return " ".join(raw.decode("utf-8", "backslashreplace").split()) if raw else None
+
+
+def _total(values: list[int | None]) -> int | None:
+    """The sum over all launches; unknown when it is unknown for any of them."""
+    known = [v for v in values if v is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def _work(
+    cost: Cost, name: KernelName, flops: int | None, size: int | None, link: int | None, count: int
+) -> Work:
+    dtype, told = math_type(cost, name)
+    return Work(
+        flops=None if flops is None else flops / count,
+        bytes=None if size is None else size / count,
+        link_bytes=None if link is None else link / count,
+        dtype=dtype,
+        matrix=cost.matrix,
+        math_known=told,
+    )
+
+
+def math_type(cost: Cost, name: KernelName) -> tuple[str | None, bool]:
+    """The type that the arithmetic runs in, and whether the kernel's name told it.
+
+    The name knows better than the operands for fp32 matrix work, which may run as TF32.
+    """
+    told = (name.compute_dtype or name.dtype or "").partition("->")[0]
+    if cost.matrix and told in _MATRIX_TYPES and cost.dtype in (None, "fp32"):
+        return told, True
+    if cost.dtype is None and told in _MATRIX_TYPES:
+        return told, True
+    return cost.dtype, False
