@@ -17,7 +17,7 @@ class Column:
 
 
 COLUMNS = (
-    Column("name", "Kernel", "short name and the op that launched it; the full name on hover and in its details"),
+    Column("name", "Kernel", "short name and the op that launched it; the full name is in the details"),
     Column("regime", "Regime", "what bounds the group: decided once from its median launch"),
     Column("time", "Time, ms", "sum of the durations of its launches over the recording", "num"),
     Column("share", "Share, %", "of the time of all kernels", "num opt"),

@@ -109,7 +109,9 @@ def _duration(us: float | None) -> Cell:
 
 
 def _small(value: float | None, decimals: int = 2) -> str:
-    """A column keeps its decimals; what would vanish in them is shown with two digits."""
+    """A column keeps its decimals; 0 is ``0``, and what would vanish in them is shown with two digits."""
+    if value == 0:
+        return "0"
     if value and abs(value) < 10**-decimals / 2:
         return significant(value, 2)
     return fixed(value, decimals)

@@ -16,7 +16,7 @@ NAMES = {
     "dispatch": "Dispatch",
     "host": "Host",
     "launch": "Launch",
-    "dependency": "the device is idle though the next kernel was queued: it waits for other work",
+    "dependency": "Dependency",
     "unknown_idle": "Idle, no cause",
 }
 
