@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     # Imported here so that `rooflight analyze --help` and a mistyped path answer at once.
     from rooflight import analysis, readers
 
-    options = analysis.Options(calibration=calibration)
+    options = analysis.Options(calibrations=() if calibration is None else (calibration,))
     timelines = [readers.read(path, salvage=args.salvage) for path in files]
     result = analysis.analyze(timelines, gpu=args.gpu, options=options)
     write(result.document, args.format, args.output)
