@@ -35,3 +35,5 @@ class Gpu:
     confidence: str = "low"
     notes: str = ""
     efficiency: dict[str, float] = field(default_factory=dict)
+    mem_mib: float | None = None  # what a driver reported, where it was seen
+    mem_type: str | None = None

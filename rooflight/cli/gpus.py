@@ -1,0 +1,70 @@
+"""``rooflight gpus``: the hardware catalogue, or the entry that a name resolves to."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+
+from rooflight.hardware import find, gpus
+from rooflight.hardware.entry import entry
+from rooflight.hardware.model import Gpu
+
+_COLUMNS = ("id", "bf16", "fp16", "fp8", "fp32", "fp64", "GB/s", "ridge", "name")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The name asked for and the form of the answer."""
+    parser.add_argument("name", nargs="?", help="a device name as the driver reports it, or an id")
+    parser.add_argument("--format", choices=("table", "json"), default="table")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print one entry, or all; a name that resolves to none is answered with null, not with an error."""
+    found = list(gpus()) if args.name is None else [find(args.name)]
+    if args.format == "json":
+        told = [entry(g) if g else None for g in found]
+        print(json.dumps(told if args.name is None else told[0], ensure_ascii=False))
+        return 0
+    known = [g for g in found if g is not None]
+    if not known:
+        print("unknown: no roof is assumed for it (dense peaks are never taken from another model)")
+        return 0
+    for line in _table(known) if args.name is None else _sheet(known[0]):
+        print(line)
+    return 0
+
+
+def _table(entries: list[Gpu]) -> Iterator[str]:
+    rows = [_COLUMNS, *(_row(g) for g in entries)]
+    widths = [max(len(r[i]) for r in rows) for i in range(len(_COLUMNS))]
+    for r in rows:
+        cells = [r[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(r[1:-1], widths[1:-1], strict=True))]
+        yield "  ".join([*cells, r[-1]])
+    yield "Dense peaks in TFLOP/s; ridge in FLOP per byte for bf16, else fp16; – unknown."
+
+
+def _row(gpu: Gpu) -> tuple[str, ...]:
+    told = entry(gpu)
+    peaks, ridge = told["peaks_tflops"], told["ridge"]
+    figures = [peaks.get(d) for d in ("bf16", "fp16", "fp8", "fp32", "fp64")]
+    figures += [gpu.mem_bw_gbs, ridge.get("bf16") or ridge.get("fp16")]
+    return (gpu.id, *map(_figure, figures), told["name"])
+
+
+def _figure(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4g}" if value < 1_000 else f"{value:.0f}"
+
+
+def _sheet(gpu: Gpu) -> Iterator[str]:
+    told = entry(gpu)
+    yield f"{told['name']} ({gpu.id}), {gpu.arch}, {gpu.compute}"
+    for dtype, peak in told["peaks_tflops"].items():
+        measured = gpu.efficiency.get(dtype)
+        reached = f", {100 * measured:.0f} % reached in measurements" if measured else ""
+        ridge = told["ridge"].get(dtype)
+        yield f"  {dtype:<6} {_figure(peak):>8} TFLOP/s  ridge {_figure(ridge)} FLOP/byte{reached}"
+    yield f"  memory {_figure(gpu.mem_bw_gbs):>8} GB/s"
+    if gpu.notes:
+        yield f"  note: {gpu.notes}"
+    yield from (f"  source: {s}" for s in gpu.sources)

@@ -1,0 +1,141 @@
+"""Occupancy: which share of an SM's warps a launch can keep resident (DEFINITIONS §15, low_occupancy).
+
+Limits come from the trace's deviceProperties where they are there, else from the compute capability:
+CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"
+(https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/compute-capabilities.html).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_KIB = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of one SM: threads, blocks, 32-bit registers, shared memory in bytes; ``None`` is unknown."""
+
+    threads: int
+    blocks: int | None = None
+    registers: int | None = None
+    shared_bytes: int | None = None
+    warp_size: int = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """``fraction`` of the SM's warps (0 to 1) and the resource that sets it: threads, blocks, registers
+    or shared memory.  Resources that are not known do not limit, so it is an upper bound."""
+
+    fraction: float
+    limiter: str
+
+
+# Compute capability -> threads, blocks, registers, shared memory in KiB of one SM.
+_BY_COMPUTE = {
+    "6.0": (2_048, 32, 65_536, 64),
+    "6.1": (2_048, 32, 65_536, 96),
+    "7.0": (2_048, 32, 65_536, 96),
+    "7.5": (1_024, 16, 65_536, 64),
+    "8.0": (2_048, 32, 65_536, 164),
+    "8.6": (1_536, 16, 65_536, 100),
+    "8.7": (1_536, 16, 65_536, 164),
+    "8.9": (1_536, 24, 65_536, 100),
+    "9.0": (2_048, 32, 65_536, 228),
+    "10.0": (2_048, 32, 65_536, 228),
+    "10.3": (2_048, 32, 65_536, 228),
+    "12.0": (1_536, 24, 65_536, 100),
+}
+#: Registers are handed out per warp in units of 256, shared memory in units of 128 bytes at least.
+_REGISTER_UNIT = 256
+_SHARED_UNIT = 128
+#: Since compute capability 8.0 the system takes 1 KiB of shared memory of every block.
+_RESERVED_SINCE = 8
+_LARGEST_BLOCK = 1_024
+
+
+def limits_of(compute: str) -> Limits | None:
+    """The limits of a compute capability, ``None`` for one that is not in the table (so for AMD)."""
+    row = _BY_COMPUTE.get(compute)
+    if row is None:
+        return None
+    threads, blocks, registers, shared_kib = row
+    return Limits(threads, blocks, registers, shared_kib * _KIB)
+
+
+def limits_from_properties(properties: Mapping[str, Any]) -> Limits | None:
+    """The limits in one entry of a trace's deviceProperties, ``None`` when it lacks the threads.
+
+    Wavefronts of 64 tell an AMD device.  Its registers are per SIMD and of two kinds, which the trace
+    does not tell apart, so only threads and shared memory limit there.
+    """
+    threads = _positive(properties.get("maxThreadsPerMultiprocessor"))
+    if threads is None:
+        return None
+    warp_size = _positive(properties.get("warpSize")) or 32
+    compute = f"{properties.get('computeMajor')}.{properties.get('computeMinor')}"
+    amd = warp_size == 64
+    known = None if amd else limits_of(compute)
+    return Limits(
+        threads=threads,
+        blocks=known.blocks if known else None,
+        registers=None if amd else _positive(properties.get("regsPerMultiprocessor")),
+        shared_bytes=_positive(properties.get("sharedMemPerMultiprocessor")),
+        warp_size=warp_size,
+    )
+
+
+def occupancy(
+    compute: str,
+    threads_per_block: int,
+    regs: int | None,
+    smem: int | None,
+    device_limits: Limits | None = None,
+) -> Occupancy | None:
+    """The occupancy of a launch of blocks of ``threads_per_block`` threads with ``regs`` registers a
+    thread and ``smem`` bytes of shared memory a block.
+
+    ``None`` when the limits are unknown or the launch cannot be (a block that no SM could hold).
+    """
+    limits = device_limits or limits_of(compute)
+    if limits is None or not 0 < threads_per_block <= _LARGEST_BLOCK:
+        return None
+    warps = -(-threads_per_block // limits.warp_size)
+    most_warps = limits.threads // limits.warp_size
+    fits = {"threads": most_warps // warps}
+    if limits.blocks is not None:
+        fits["blocks"] = limits.blocks
+    if limits.registers is not None and regs:
+        fits["registers"] = _blocks_by_registers(limits.registers, regs, warps, limits.warp_size)
+    shared = _shared_of_block(compute, smem)
+    if limits.shared_bytes is not None and shared:
+        fits["shared memory"] = limits.shared_bytes // shared
+    limiter = min(fits, key=lambda resource: fits[resource])
+    if fits[limiter] < 1:
+        return None
+    return Occupancy(min(1.0, fits[limiter] * warps / most_warps), limiter)
+
+
+def _blocks_by_registers(registers: int, per_thread: int, warps: int, warp_size: int) -> int:
+    per_warp = _round_up(per_thread * warp_size, _REGISTER_UNIT)
+    return registers // per_warp // warps
+
+
+def _shared_of_block(compute: str, smem: int | None) -> int:
+    """Shared memory that a block takes, with the system's own; 0 when it asks for none or is unknown."""
+    if not smem or smem < 0:
+        return 0
+    major = compute.partition(".")[0]
+    reserved = _KIB if major.isdigit() and int(major) >= _RESERVED_SINCE and compute in _BY_COMPUTE else 0
+    return _round_up(smem + reserved, _SHARED_UNIT)
+
+
+def _round_up(value: int, unit: int) -> int:
+    return -(-value // unit) * unit
+
+
+def _positive(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
