@@ -110,6 +110,8 @@ async def insert_new(session: WriteSession, table: type[Base], **values: Any) ->
     A concurrent insert of the same key is waited for, so that the answer is final.
     """
     sqlite = session.get_bind().dialect.name == "sqlite"
-    insert = sqlite_insert(table) if sqlite else postgres_insert(table)
-    done = await session.execute(insert.values(**values).on_conflict_do_nothing())
-    return bool(done.rowcount)
+    insert = (sqlite_insert if sqlite else postgres_insert)(table.__table__)
+    key = next(iter(table.__table__.primary_key))
+    # What was returned tells; a count of rows is not known on every driver.
+    done = await session.execute(insert.values(**values).on_conflict_do_nothing().returning(key))
+    return done.first() is not None

@@ -16,6 +16,8 @@ import duckdb
 import numpy as np
 import pandas as pd
 
+from app.text import clean
+
 Columns = Mapping[str, np.ndarray]
 
 
@@ -59,19 +61,32 @@ class EventStore:
         paths = [str(self.path(n)) for n in names if self.path(n).exists()]
         if not paths:
             return 0, []
+        source = "FROM read_parquet($files, union_by_name = true)"
         with _connect() as connection:
-            source = connection.read_parquet(paths, union_by_name=True)
-            total = source.count("*").fetchone()
-            order = "rank, start_ns" if "start_ns" in source.columns else "rank"
-            page = source.order(order).limit(limit, offset=offset)
-            columns = page.columns
-            return (total or (0,))[0], [dict(zip(columns, row, strict=True)) for row in page.fetchall()]
+            found = connection.execute(f"SELECT count(*) {source}", {"files": paths}).fetchone()
+            page = connection.execute(
+                f"SELECT * {source} ORDER BY rank, start_ns LIMIT $limit OFFSET $offset",
+                {"files": paths, "limit": limit, "offset": offset},
+            )
+            columns = [column[0] for column in page.description or []]
+            rows = [dict(zip(columns, row, strict=True)) for row in page.fetchall()]
+        return (found or (0,))[0], rows
 
 
 def _frame(rank: int, columns: Columns) -> pd.DataFrame:
-    frame = pd.DataFrame({name: pd.Series(values) for name, values in columns.items()})
+    frame = pd.DataFrame({name: _storable(values) for name, values in columns.items()})
     frame.insert(0, "rank", np.int64(rank))
     return frame
+
+
+def _storable(values: np.ndarray) -> np.ndarray:
+    """A column with its texts made storable; names repeat, so each is looked at once."""
+    if values.dtype != object:
+        return values
+    kept = {v: clean(v) if isinstance(v, str) else v for v in set(values.tolist())}
+    column = np.empty(len(values), object)
+    column[:] = [kept[v] for v in values.tolist()]
+    return column
 
 
 def _connect() -> duckdb.DuckDBPyConnection:

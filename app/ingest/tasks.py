@@ -56,12 +56,11 @@ def analyzed(
     traces: list[tuple[Path, str]], limits: Limits, calibrations: list[Calibration]
 ) -> tuple[Document, dict[int, Any]]:
     """All traces of a run, read and analysed together."""
+    from rooflight import readers
     from rooflight.analysis import Options, analyze
 
-    from rooflight import readers
-
     timelines = [readers.read(path, limits=limits) for path, _ in traces]
-    analysis = analyze(timelines, options=Options(calibrations=calibrations))
+    analysis = analyze(timelines, options=Options(calibrations=tuple(calibrations)))
     return analysis.document, analysis.launches
 
 

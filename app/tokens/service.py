@@ -72,8 +72,8 @@ async def by_id(database: Database, token_id: str) -> Token | None:
 
 async def revoke(session: WriteSession, prefix: str) -> bool:
     """Revoke by prefix; false when there is no such token."""
-    done = await session.execute(update(Token).where(Token.prefix == prefix).values(revoked_at=utcnow()))
-    return bool(done.rowcount)
+    ended = update(Token).where(Token.prefix == prefix).values(revoked_at=utcnow()).returning(Token.id)
+    return await session.scalar(ended) is not None
 
 
 async def listing(session: ReadSession) -> list[Token]:
