@@ -7,7 +7,7 @@ import platform
 from collections.abc import Callable, Mapping
 
 from agent.device import Device, import_torch
-from agent.measure import bandwidth, gemm, launch
+from agent.measure import bandwidth, gemm, launch, load
 from agent.measure.rates import Rate
 from rooflight.protocol import Calibration
 from rooflight.units import GIGA, TERA
@@ -15,6 +15,8 @@ from rooflight.units import GIGA, TERA
 #: Seconds for one GEMM dtype, for the streams, the host copy and the launches.
 QUICK = (1.5, 1.5, 0.5, 0.3)
 FULL = (8.0, 6.0, 2.0, 1.0)
+#: Others' share of the CPUs up to which a calibration counts as undisturbed.
+QUIET = 0.1
 
 
 def calibrate(device: Device, *, quick: bool, note: Callable[[str], None]) -> Calibration:
@@ -25,6 +27,7 @@ def calibrate(device: Device, *, quick: bool, note: Callable[[str], None]) -> Ca
     the interquartile range over the median of each.
     """
     gemm_s, stream_s, copy_s, launch_s = QUICK if quick else FULL
+    before = load.now()
     note(f"measuring matrix products on {device.name}")
     products = gemm.ceilings(device, gemm_s)
     note("measuring memory streams")
@@ -32,6 +35,9 @@ def calibrate(device: Device, *, quick: bool, note: Callable[[str], None]) -> Ca
     copy = bandwidth.host_copy(device, copy_s) or streams["copy"]
     note("measuring launches")
     launched = launch.launch(device, launch_s)
+    disturbed = load.others(before, load.now())
+    if disturbed is not None and disturbed > QUIET:
+        note(f"other programs used {100 * disturbed:.0f} % of the CPUs meanwhile: the ceilings are too low")
     spreads = {f"gemm_{dtype}": rate.spread for dtype, rate in products.items()}
     spreads |= {"stream": streams["triad"].spread, "copy": copy.spread, "launch": launched.spread}
     return Calibration(
@@ -47,7 +53,11 @@ def calibrate(device: Device, *, quick: bool, note: Callable[[str], None]) -> Ca
         host=device.host,
         software=_software(),
         spread_pct={name: round(100 * spread, 2) for name, spread in spreads.items()},
-        conditions=_conditions(device, products, streams, copy, quick=quick),
+        conditions={
+            **_conditions(device, products, streams, copy),
+            "mode": "quick" if quick else "full",
+            "others_used": "unknown" if disturbed is None else f"{100 * disturbed:.1f} % of the CPUs",
+        },
     )
 
 
@@ -66,7 +76,7 @@ def vector_ceilings(device: Device, products: Mapping[str, Rate]) -> dict[str, R
 
 
 def _conditions(
-    device: Device, products: Mapping[str, Rate], streams: Mapping[str, Rate], copy: Rate, *, quick: bool
+    device: Device, products: Mapping[str, Rate], streams: Mapping[str, Rate], copy: Rate
 ) -> dict[str, str]:
     conditions = {f"gemm_{dtype}": rate.what for dtype, rate in products.items()}
     conditions |= {
@@ -75,7 +85,6 @@ def _conditions(
     conditions["copy"] = copy.what
     conditions["vector"] = "from the matrix products that run on the vector units"
     conditions["threads"] = str(device.threads)
-    conditions["mode"] = "quick" if quick else "full"
     return conditions
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import socket
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from typing import Any
 from rooflight.errors import MissingExtra, Refused
 
 CHOICES = ("auto", "cuda", "cpu")
+#: Device files of the NVIDIA and the AMD driver.
+GPU_NODES = ("/dev/nvidiactl", "/dev/kfd")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,9 @@ class Device:
 
 def import_torch() -> Any:
     """torch, which comes from the user's environment: the agent does not install it."""
+    if not any(Path(node).exists() for node in GPU_NODES):
+        # Without a GPU the profiler has nothing to warn of, yet prints a trace point at each start.
+        os.environ.setdefault("KINETO_LOG_LEVEL", "6")
     try:
         import torch
     except ImportError as e:

@@ -145,9 +145,13 @@ def _row(row: Kernel, n_steps: int) -> str:
         name = f"{name} {printable(row.input_dims)}"
     per_step = f"{row.time_us / n_steps / 1000:.2f} ms" if n_steps else "-"
     share = "-" if row.share_pct is None else f"{row.share_pct:.1f} %"
-    roof = "-" if row.roof_fraction is None else f"{100 * row.roof_fraction:.0f} %"
+    roof = "-" if row.roof_fraction is None else _percent(row.roof_fraction)
     why = f" ({row.reason})" if row.reason and row.regime in ("latency", "unknown") else ""
     return f"    {_shorten(name, 44):<45}{share:>7}{per_step:>11}{roof:>9}  {row.regime}{_shorten(why, 30)}"
+
+
+def _percent(fraction: float) -> str:
+    return f"{100 * fraction:.0f} %" if fraction >= 0.01 else "<1 %"
 
 
 def _median(values: Sequence[float]) -> float | None:

@@ -30,7 +30,7 @@ SHAPES = {
 }
 
 
-@workload("transformer", steps=12)
+@workload("transformer", steps=10)
 def transformer(place: Place) -> Step:
     """A training step of a small decoder: embedding, attention, MLP, cross entropy, AdamW."""
     import torch

@@ -10,7 +10,7 @@ import pytest
 from agent import calibrate as calibration_module
 from agent.calibrate import calibrate, vector_ceilings
 from agent.device import Device, cpu_name, last_level_cache_bytes, pick
-from agent.measure import bandwidth, gemm
+from agent.measure import bandwidth, gemm, load
 from agent.measure.rates import Rate, best
 from agent.measure.timing import LEAST_SAMPLES, repeat, summarize
 from agent.store import Store
@@ -202,3 +202,24 @@ def test_a_state_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(Refused, match="cannot be made"):
         Store(tmp_path / "file/state").save(a_calibration())
+
+
+def test_the_share_of_others_is_what_is_busy_less_our_own() -> None:
+    """10 s on two CPUs are 20 s in all: 14 s busy, of them 9 s ours, leave 5 of 20."""
+    before = load.Load(total=1000.0, busy=400.0, own=30.0)
+    assert load.others(before, load.Load(1020.0, 414.0, 39.0)) == pytest.approx(0.25)
+    assert load.others(before, load.Load(1020.0, 408.0, 39.0)) == 0.0
+    assert load.others(before, before) is None
+    assert load.others(None, before) is None
+
+
+def test_stolen_time_is_others_and_waiting_for_disks_is_not_work(tmp_path: Path) -> None:
+    """user 100, nice 0, system 50, idle 700, iowait 30, irq 0, softirq 0, steal 20 ticks; guest is in user."""
+    stat = tmp_path / "stat"
+    stat.write_text("cpu  100 0 50 700 30 0 0 20 9 0\ncpu0 1 2 3\n")
+    got = load.now(stat)
+    assert got is not None
+    assert got.busy / got.total == pytest.approx(170 / 900)
+    stat.write_text("garbage\n")
+    assert load.now(stat) is None
+    assert load.now(tmp_path / "none") is None
