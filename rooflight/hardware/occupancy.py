@@ -55,6 +55,7 @@ _SHARED_UNIT = 128
 #: Since compute capability 8.0 the system takes 1 KiB of shared memory of every block.
 _RESERVED_SINCE = 8
 _LARGEST_BLOCK = 1_024
+_WAVEFRONT = 64
 
 
 def limits_of(compute: str) -> Limits | None:
@@ -66,8 +67,9 @@ def limits_of(compute: str) -> Limits | None:
     return Limits(threads, blocks, registers, shared_kib * _KIB)
 
 
-def limits_from_properties(properties: Mapping[str, Any]) -> Limits | None:
-    """The limits in one entry of a trace's deviceProperties, ``None`` when it lacks the threads.
+def limits_from_properties(properties: Mapping[str, Any], compute: str | None = None) -> Limits | None:
+    """The limits in one entry of a trace's deviceProperties, ``None`` when it lacks the threads; blocks,
+    which it never tells, from ``compute``.
 
     Wavefronts of 64 tell an AMD device.  Its registers are per SIMD and of two kinds, which the trace
     does not tell apart, so only threads and shared memory limit there.
@@ -76,14 +78,14 @@ def limits_from_properties(properties: Mapping[str, Any]) -> Limits | None:
     if threads is None:
         return None
     warp_size = _positive(properties.get("warpSize")) or 32
-    compute = f"{properties.get('computeMajor')}.{properties.get('computeMinor')}"
-    amd = warp_size == 64
-    known = None if amd else limits_of(compute)
+    amd = warp_size == _WAVEFRONT
+    known = None if amd or compute is None else limits_of(compute)
+    shared = properties.get("sharedMemPerMultiprocessor", properties.get("maxSharedMemoryPerMultiProcessor"))
     return Limits(
         threads=threads,
         blocks=known.blocks if known else None,
         registers=None if amd else _positive(properties.get("regsPerMultiprocessor")),
-        shared_bytes=_positive(properties.get("sharedMemPerMultiprocessor")),
+        shared_bytes=_positive(shared),
         warp_size=warp_size,
     )
 
@@ -93,14 +95,15 @@ def occupancy(
     threads_per_block: int,
     regs: int | None,
     smem: int | None,
-    device_limits: Limits | None = None,
+    device_limits: Limits | Mapping[str, Any] | None = None,
 ) -> Occupancy | None:
     """The occupancy of a launch of blocks of ``threads_per_block`` threads with ``regs`` registers a
-    thread and ``smem`` bytes of shared memory a block.
+    thread and ``smem`` bytes of shared memory a block.  ``device_limits`` are the device's own, or its
+    entry in deviceProperties; they come before those of ``compute``.
 
     ``None`` when the limits are unknown or the launch cannot be (a block that no SM could hold).
     """
-    limits = device_limits or limits_of(compute)
+    limits = _limits(compute, device_limits)
     if limits is None or not 0 < threads_per_block <= _LARGEST_BLOCK:
         return None
     warps = -(-threads_per_block // limits.warp_size)
@@ -110,7 +113,7 @@ def occupancy(
         fits["blocks"] = limits.blocks
     if limits.registers is not None and regs:
         fits["registers"] = _blocks_by_registers(limits.registers, regs, warps, limits.warp_size)
-    shared = _shared_of_block(compute, smem)
+    shared = _shared_of_block(compute, limits, smem)
     if limits.shared_bytes is not None and shared:
         fits["shared memory"] = limits.shared_bytes // shared
     limiter = min(fits, key=lambda resource: fits[resource])
@@ -124,12 +127,23 @@ def _blocks_by_registers(registers: int, per_thread: int, warps: int, warp_size:
     return registers // per_warp // warps
 
 
-def _shared_of_block(compute: str, smem: int | None) -> int:
+def _limits(compute: str, device: Limits | Mapping[str, Any] | None) -> Limits | None:
+    if isinstance(device, Limits):
+        return device
+    if not device:
+        return limits_of(compute)
+    # HIP writes its gfx90a as 9.0, which is another vendor's: no fallback for it.
+    fallback = None if device.get("warpSize") == _WAVEFRONT else limits_of(compute)
+    return limits_from_properties(device, compute) or fallback
+
+
+def _shared_of_block(compute: str, limits: Limits, smem: int | None) -> int:
     """Shared memory that a block takes, with the system's own; 0 when it asks for none or is unknown."""
     if not smem or smem < 0:
         return 0
     major = compute.partition(".")[0]
-    reserved = _KIB if major.isdigit() and int(major) >= _RESERVED_SINCE and compute in _BY_COMPUTE else 0
+    nvidia = limits.warp_size != _WAVEFRONT and compute in _BY_COMPUTE
+    reserved = _KIB if nvidia and int(major) >= _RESERVED_SINCE else 0
     return _round_up(smem + reserved, _SHARED_UNIT)
 
 

@@ -11,8 +11,6 @@ V100 = {
     "maxThreadsPerMultiprocessor": 2048,
     "regsPerMultiprocessor": 65536,
     "sharedMemPerMultiprocessor": 98304,
-    "computeMajor": 7,
-    "computeMinor": 0,
 }
 
 
@@ -50,15 +48,27 @@ def test_the_devices_own_limits_come_first() -> None:
 
 
 def test_limits_of_a_trace() -> None:
-    assert limits_from_properties(V100) == Limits(2048, 32, 65536, 98304, 32) == limits_of("7.0")
+    assert limits_from_properties(V100, "7.0") == Limits(2048, 32, 65536, 98304, 32) == limits_of("7.0")
+    assert limits_from_properties(V100) == Limits(2048, None, 65536, 98304, 32)
+
+
+def test_properties_of_a_trace_are_taken_as_they_are() -> None:
+    # 64 registers x 32 = 2048 a warp: 8192 hold 4 warps, one block of 4, of 1024 / 32 = 32 warps.
+    small = {"maxThreadsPerMultiprocessor": 1024, "warpSize": 32, "regsPerMultiprocessor": 8192}
+    assert occupancy("7.0", 128, 64, 0, small) == Occupancy(4 / 32, "registers")
+    assert occupancy("7.0", 256, 32, 0, {"warpSize": 32}) == occupancy("7.0", 256, 32, 0)
+    # "9.0" with wavefronts of 64 is gfx90a, not Hopper.
+    assert occupancy("9.0", 256, 32, 0, {"warpSize": 64}) is None
 
 
 def test_limits_of_an_amd_trace_leave_out_registers_and_blocks() -> None:
-    mi210 = {**V100, "warpSize": 64, "computeMajor": 9, "sharedMemPerMultiprocessor": 65536}
-    limits = limits_from_properties(mi210)
+    mi210 = {**V100, "warpSize": 64, "sharedMemPerMultiprocessor": 65536}
+    limits = limits_from_properties(mi210, "9.0")
     assert limits == Limits(2048, None, None, 65536, 64)
     # 64 KiB / 20 KiB = 3 blocks of 256 / 64 = 4 waves: 12 of 32.
     assert occupancy("gfx90a", 256, 128, 20_480, limits) == Occupancy(12 / 32, "shared memory")
+    # Exactly three fit: nothing of 64 KiB is the system's, whatever "9.0" means elsewhere.
+    assert occupancy("9.0", 256, 128, 65_536 // 3 // 128 * 128, mi210) == Occupancy(12 / 32, "shared memory")
 
 
 @pytest.mark.parametrize(
