@@ -73,7 +73,7 @@ def demo_token(service: Service) -> str:
     """A token that may write; kept in the data folder, readable by its owner only."""
     path = service.data / "demo-token"
     if not path.exists():
-        command = ["rooflight-server", "token", "create", "--name", "demo", "--scopes", "read,write"]
+        command = ["rooflight-server", "token", "create", "--name", "demo"]
         words = program(service, *command, quiet=True).split()
         token = next((word for word in words if word.startswith("rfl_")), None)
         if token is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import html.parser
 import json
 import math
+import re
+import statistics
 from typing import Any
 
 import summary
@@ -32,6 +34,23 @@ class PageParts(html.parser.HTMLParser):
     def handle_data(self, data: str) -> None:
         self.text.append(data)
 
+    @property
+    def words(self) -> str:
+        """The text on one line; the narrow spaces between thousands are gone, so 1 009.2 is 1009.2."""
+        return " ".join(" ".join(self.text).replace("\u202f", "").split())
+
+    def shows_time(self, us: float) -> bool:
+        """Whether some number of at least three digits is ``us``, in µs, ms or s, as far as it is written."""
+        shown = [
+            n for n in re.findall(r"\d+(?:\.\d+)?", self.words) if len(n.replace(".", "").lstrip("0")) >= 3
+        ]
+        return any(_is_rounded(us / unit, number) for unit in (1.0, 1e3, 1e6) for number in shown)
+
+
+def _is_rounded(value: float, number: str) -> bool:
+    decimals = len(number.partition(".")[2])
+    return abs(value - float(number)) <= 0.5000001 * 10**-decimals
+
 
 def require(holds: bool, what: str) -> None:
     """Fail the check with ``what`` was expected."""
@@ -54,6 +73,8 @@ def check_api(service: Service, run: str) -> dict[str, Any]:
     require(bool(summary.rows(rank)), "the run has kernels or ops")
     for step in summary.steps(rank):
         _check_parts(step)
+    for row in summary.rows(rank):
+        _check_product(row)
     subject = rank["cpu"] or rank
     reasons = (rank["verdict_withheld"], subject["regime_reason"])
     require(subject["regime"] in REGIMES or any(reasons), "the run has a regime, or the reason why not")
@@ -71,19 +92,36 @@ def _check_parts(step: dict[str, Any]) -> None:
     require(abs(total - wall) < 0.0005, f"the parts of step {step['n']} sum to {wall} us, not {total}")
 
 
+def _check_product(row: dict[str, Any]) -> None:
+    """A plain matrix product [m, k] @ [k, n] is 2 m k n FLOPs a call, whatever measured it."""
+    dims = re.fullmatch(r"\[\[(\d+), (\d+)\], \[\d+, (\d+)\]\]", row["input_dims"] or "")
+    # On a GPU an op may have several kernels that share it.
+    if dims and row["op"] == "aten::mm" and row["kind"] == "op":
+        m, k, n = map(int, dims.groups())
+        flops = 2 * m * k * n * row["count"]
+        require(
+            row["flops"] == str(flops),
+            f"{row['count']} x aten::mm {dims[0]} is {flops} FLOPs, not {row['flops']}",
+        )
+
+
 def check_page(service: Service, run: str, document: dict[str, Any]) -> None:
     """The run's page is served whole and shows the API's numbers."""
     path = f"/runs/{run}"
     reply = service.get(path)
     require(reply.status == 200, f"GET {path} answers 200, not {reply.status}")
     page = PageParts(reply.body.decode())
-    text = " ".join(" ".join(page.text).split())
     rank = document["ranks"][0]
     for row in summary.rows(rank)[:3]:
         name = row["short_name"] or row["name"]
-        require(name in text, f"the page names {name}")
+        require(" ".join(name.split()) in page.words, f"the page names {name}")
+        require(page.shows_time(row["time_us"]), f"the page shows {row['time_us']} us of {name}")
+    times = [step["step_time_us"] for step in summary.steps(rank)]
+    if times:
+        middle = statistics.median(times)
+        require(page.shows_time(middle), f"the page shows the step time of {middle} us")
     regime = (rank["cpu"] or rank)["regime"]
-    require(regime is None or regime in text.lower(), f"the page says {regime}")
+    require(regime is None or regime in page.words.lower(), f"the page says {regime}")
     check_files(service, page.files)
 
 

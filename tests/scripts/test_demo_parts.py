@@ -80,7 +80,8 @@ class Fake:
 
 
 PAGE = """<link rel="stylesheet" href="/static/css/app.css"><script src="/static/plotly.min.js"></script>
-<h1>compute</h1><td>aten::mm</td><td>aten::foo</td><td>aten::add</td>"""
+<h1>compute</h1><p>6.00 ms</p><td>aten::mm</td><td>6.000</td><td>aten::foo</td><td>3.00</td>
+<td>aten::add</td><td>1\u202f000.0</td>"""
 
 
 def a_service(scripts: dict[str, ModuleType], document: protocol.Document, page: str = PAGE) -> Fake:
@@ -120,9 +121,40 @@ def test_parts_that_do_not_sum_to_the_step_fail_the_check(scripts: dict[str, Mod
         run_check(scripts, a_service(scripts, document))
 
 
+@pytest.mark.parametrize(("flops", "good"), [(2 * 4 * 8 * 16 * 3, True), (0, False), (None, False)])
+def test_the_flops_of_a_product_are_checked(
+    scripts: dict[str, ModuleType], flops: int | None, good: bool
+) -> None:
+    document = a_cpu_document()
+    row = document.ranks[0].cpu.ops[1]
+    # Three calls of [4, 8] @ [8, 16].
+    row.op, row.kind, row.input_dims, row.count, row.flops = "aten::mm", "op", "[[4, 8], [8, 16]]", 3, flops
+    if good:
+        run_check(scripts, a_service(scripts, document))
+        return
+    with pytest.raises(scripts["service"].DemoError, match="is 3072 FLOPs, not"):
+        run_check(scripts, a_service(scripts, document))
+
+
 def test_a_page_without_the_name_of_a_big_kernel_fails_the_check(scripts: dict[str, ModuleType]) -> None:
     with pytest.raises(scripts["service"].DemoError, match="the page names aten::mm"):
         run_check(scripts, a_service(scripts, a_cpu_document(), PAGE.replace("aten::mm", "")))
+
+
+@pytest.mark.parametrize("number", ["3.00", "1\u202f000.0"])
+def test_a_page_with_another_number_fails_the_check(scripts: dict[str, ModuleType], number: str) -> None:
+    with pytest.raises(scripts["service"].DemoError, match="the page shows"):
+        run_check(scripts, a_service(scripts, a_cpu_document(), PAGE.replace(number, "2.00")))
+
+
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [("1.23 ms", True), ("1\u202f234.6 µs", True), ("1234.567", True), ("1.24 ms", False), ("1 ms", False)],
+)
+def test_a_time_is_shown_when_it_is_the_value_as_far_as_it_is_written(
+    scripts: dict[str, ModuleType], text: str, good: bool
+) -> None:
+    assert scripts["demo_check"].PageParts(f"<p>{text}</p>").shows_time(1234.567) is good
 
 
 def test_a_page_that_loads_from_elsewhere_fails_the_check(scripts: dict[str, ModuleType]) -> None:
