@@ -73,6 +73,9 @@ RULES: tuple[Rule, ...] = (
             "fillbuffer",
         ),
     ),
+    # Fused collectives whose names DEFINITIONS §4 does not list: told as what they are, not counted as
+    # communication.
+    Rule("collective", any_of="allreduce_fusion quick_all_reduce quickreduce oneshot_lamport"),
     # Inductor: the prefix is the kind, the rest lists the fused ops and is never a matmul.
     Rule(
         "triton_pointwise",
@@ -112,12 +115,12 @@ RULES: tuple[Rule, ...] = (
             "moe_align moe_sum moe_sort moesort topkgating topk_gating topk_softmax grouped_topk "
             "grouped_top_k _topk_forward combined_routing routing_compute bitmatrix "
             "finalize_matmul_scatter expandinputrows expand_input_rows finalizemoe finalize_moe "
-            "moe_permute moe_unpermute permute_tokens moe_fused_gate moe::dev::routing routingmain "
+            "moe_permute moe_unpermute permute_tokens moe_fused_gate moe::dev:: routingmain "
             "routingindices routingkernel sortedexpert buildexpertmaps compute_expert "
             "count_and_sort_expert expert_offsets"
         ),
     ),
-    Rule("moe_gemm", any_of="matmul_ogs fused_moe moe_gemm moegemm moe_wna16 moe_mxgemm moe_stage"),
+    Rule("moe_gemm", any_of="matmul_ogs fused_moe fmoe moe_gemm moegemm moe_wna16 moe_mxgemm moe_stage"),
     Rule("moe_gemm", any_of="gemm matmul flatmm", all_of="moe"),
     Rule(
         "moe_gemm",
@@ -172,7 +175,7 @@ RULES: tuple[Rule, ...] = (
         any_of=(
             "paged_attention pagedattention unified_attention_3d batchdecode singledecode "
             "decode_attention masked_multihead_attention mmha_kernel flash_mla flashmla "
-            "_fwd_kernel_stage1 _fwd_grouped_kernel_stage1 xqa_kernel pa_decode mla_decode aiter::pa_"
+            "_fwd_kernel_stage1 _fwd_grouped_kernel_stage1 xqa_kernel pa_decode mla_dec aiter::pa_"
         ),
     ),
     Rule("attention_aux", any_of="_fwd_kernel_stage2"),
@@ -186,6 +189,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule("attention_fwd", any_of="fprop fwd flash", all_of="sdpa"),
     Rule("attention_fwd", all_of="flex_attention"),
+    Rule("attention_fwd", starts=("_fwd_kernel",)),  # what Triton attention calls itself by convention
     # Convolution: helpers first, then the three passes.
     Rule(
         "conv_aux",
@@ -214,8 +218,9 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "conv_fwd",
         any_of=(
-            "fprop scudnn hcudnn 884cudnn 1688cudnn 16816cudnn convolve_sgemm implicit_convolve "
-            "explicit_convolve igemm_fwd_gtc conv_fwd convfwd grouped_conv implicitgemmconvolution "
+            "fprop scudnn hcudnn 884cudnn 1688cudnn 16816cudnn 8816cudnn 16832cudnn convolve_sgemm "
+            "implicit_convolve explicit_convolve igemm_fwd_gtc conv_fwd convfwd grouped_conv "
+            "implicitgemm implicit_gemm gridwise_convolution miopenconv "
             "sp3asmconv miopengcnasmconv conv1x1 conv2d_grouped_direct conv2d_c1_k1 conv_depthwise "
             "depthwise_conv naive_conv causal_conv1d convolutionnchw xmma_deconv direct_conv"
         ),

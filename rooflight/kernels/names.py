@@ -41,6 +41,7 @@ def classify(name: str) -> KernelName:
         dtype=math.dtype,
         compute_dtype=_compute_dtype(math),
         tensor_core=math.tensor_core,
+        collective=collective_kind(lower) if family == "collective" else None,
     )
 
 
@@ -166,7 +167,7 @@ def _types(signature: Signature, text: str) -> list[str]:
     return found or [t for t in elements.cpp_types(signature.params) if t in elements.FLOATS]
 
 
-_FIRST_ELEMENT = frozenset({"elementwise", "copy", "fill", "reduction", "rng", "other", "pool", "upsample"})
+_FIRST_ELEMENT = frozenset({"elementwise", "copy", "fill", "reduction", "other", "pool", "upsample"})
 
 
 def _element(family: str, signature: Signature, text: str) -> str | None:
@@ -185,6 +186,10 @@ def _element(family: str, signature: Signature, text: str) -> str | None:
         return _index_element(path, types)
     if family == "optimizer":
         return elements.first_float(types) or _only(types)
+    if family == "rng":
+        # The loop's first type is the generator's; what is drawn stands in the transformation.
+        drawn = signature.args.partition("_and_transform<")[2]
+        return elements.first_element(elements.cpp_types(drawn) or types)
     if family in _FIRST_ELEMENT:
         # The first type of a loop "with index" is the index's.
         return elements.first_element(types[1:] if path.endswith("with_index") else types)

@@ -196,6 +196,50 @@ SPELLINGS = [
         False,
     ),
     ("void at::native::max_pool_forward_nhwc<c10::Half, int>(c10::Half const*, int)", "pool", "fp16", False),
+    # The generator works in float, the numbers drawn are bf16.
+    (
+        (
+            "void at::native::(anonymous namespace)::distribution_elementwise_grid_stride_kernel<float, 4, at::native::"
+            "templates::cuda::normal_and_transform<c10::BFloat16, float, at::CUDAGeneratorImpl*> >(long)"
+        ),
+        "rng",
+        "bf16",
+        False,
+    ),
+    ("turing_int8_i8816cudnn_int8_256x64_ldg16_relu_small_t1r1s1", "conv_fwd", "int8", True),
+    ("gridwise_convolution_implicit_gemm_v4r4_xdlops_nchw_kcyx_nkhw", "conv_fwd", None, True),
+    ("_fwd_kernel", "attention_fwd", None, True),
+    ("_fwd_kernel_stage2", "attention_aux", None, False),
+    (
+        "void vllm::per_token_group_quant_8bit_kernel<c10::BFloat16, c10::Float8_e4m3fn, true>(void const*)",
+        "quantize",
+        "bf16->fp8",
+        False,
+    ),
+    (
+        "void vllm::act_and_mul_kernel<c10::BFloat16, &vllm::silu_kernel<c10::BFloat16>, true>()",
+        "elementwise",
+        "bf16",
+        False,
+    ),
+    (
+        (
+            "void cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90<2, "
+            "cute::tuple<cute::C<128> >, 128, cutlass::bfloat16_t, float> > > >(Params)"
+        ),
+        "attention_fwd",
+        "bf16",
+        True,
+    ),
+    (
+        (
+            "void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cute::tuple<int, int, int, int>, cutlass::gemm::"
+            "collective::CollectiveMma<cutlass::gemm::MainloopSm90, cutlass::float_e4m3_t, float> > >(Params)"
+        ),
+        "gemm",
+        "fp8",
+        True,
+    ),
     ("triton_red_fused_native_layer_norm_mm_3", "triton_reduction", None, False),
     ("triton_tem_fused_flex_attention_0", "triton_template", None, True),
     ("[CUDA memcpy HtoD]", "memcpy", None, False),
@@ -245,6 +289,15 @@ def test_collective(name: str, kind: str, dtype: str | None) -> None:
 def test_a_name_that_merely_reduces_or_gathers_does_not_communicate(name: str) -> None:
     assert not is_communication(name)
     assert classify(name).collective is None
+
+
+def test_a_fused_collective_is_told_but_not_counted_as_communication() -> None:
+    name = (
+        "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<half, 8>(P<half>)"
+    )
+    told = classify(name)
+    assert (told.family, told.collective) == ("collective", "allreduce")
+    assert not is_communication(name)  # the list of DEFINITIONS §4 is closed
 
 
 def test_every_answer_comes_from_the_closed_lists() -> None:
