@@ -15,7 +15,7 @@ import numpy as np
 from rooflight.attribution.intervals import EMPTY, Set, difference, intersection, union, union_of
 from rooflight.attribution.launches import Links
 from rooflight.attribution.steps import StepSpan
-from rooflight.trace.tables import I64, HostKind, Mask, rows_by
+from rooflight.trace.tables import I64, HostKind, Mask, rows_by, values_at
 from rooflight.trace.timeline import Timeline
 
 INPUT, SYNC, DISPATCH, HOST = "input", "sync", "dispatch", "host"
@@ -133,12 +133,12 @@ def _gaps(timeline: Timeline, links: Links, rows: I64, busy: Set) -> _Gaps:
     gpu, host = timeline.gpu, timeline.host
     rows = rows[gpu.end[rows] > gpu.start[rows]]
     launch = links.launch[rows]
-    at = np.where(launch >= 0, host.start[launch], _FOREVER)
+    at = values_at(host.start, launch, _FOREVER)
     order = np.lexsort((gpu.correlation[rows], at, gpu.start[rows]))
     rows = rows[order]
     first = rows[np.searchsorted(gpu.start[rows], busy[:, 0])] if busy.size else rows
     launch = links.launch[first]
-    api = host.name[launch]
+    api = values_at(host.name, launch, -1)
     copies = _named(timeline.names, lambda n: n in _COPY_CALLS)
     pageable = _named(timeline.names, lambda n: n.startswith("Memcpy") and "Pageable" in n)
     # Before its first event the device had been idle for longer than the recording tells.
@@ -146,10 +146,10 @@ def _gaps(timeline: Timeline, links: Links, rows: I64, busy: Set) -> _Gaps:
     return _Gaps(
         start=starts,
         end=busy[:, 0],
-        launch_start=np.where(launch >= 0, host.start[launch], 0),
-        launch_end=np.where(launch >= 0, host.end[launch], 0),
+        launch_start=values_at(host.start, launch, 0),
+        launch_end=values_at(host.end, launch, 0),
         launch=launch,
-        thread=host.thread[launch].astype(np.int64),
+        thread=values_at(host.thread, launch, -1),
         blocking=(launch >= 0) & (copies[api] | pageable[gpu.name[first]]),
     )
 

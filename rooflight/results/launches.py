@@ -11,7 +11,7 @@ from rooflight.attribution.launches import Links
 from rooflight.attribution.steps import StepSpan
 from rooflight.protocol import Kernel
 from rooflight.roofline.groups import Groups
-from rooflight.trace.tables import I64, GpuKind
+from rooflight.trace.tables import I64, GpuKind, values_at
 from rooflight.trace.timeline import Timeline
 
 #: Columns of a launch: ns are on the recording's own clock, -1 is none.
@@ -34,7 +34,7 @@ def launch_columns(
     gpu, host = timeline.gpu, timeline.host
     events = timeline.valid_gpu[np.argsort(gpu.start[timeline.valid_gpu], kind="stable")]
     launch = links.launch[events]
-    launched = np.where(launch >= 0, host.start[launch] if len(host) else -1, -1)
+    launched = values_at(host.start, launch, -1)
     row = np.array(place, np.int32)[groups.of_event[events]] if place else np.empty(0, np.int32)
     streams = np.array([key[3] for key in timeline.stream_keys], object)
     return {

@@ -18,7 +18,7 @@ from rooflight.cost.model import INFERRED, MEASURED, MODELLED, UNKNOWN, Cost
 from rooflight.kernels import KernelName
 from rooflight.protocol import Roofs
 from rooflight.roofline.bounds import Bound, Work, bound
-from rooflight.trace.tables import I32, I64
+from rooflight.trace.tables import I32, I64, values_at
 from rooflight.trace.timeline import LaunchShape, Timeline
 
 _ORIGIN_ORDER = (MEASURED, MODELLED, INFERRED, UNKNOWN)
@@ -85,9 +85,9 @@ def _keys(timeline: Timeline, links: Links, costs: LaunchCosts, rows: I64) -> tu
     source = np.where(costed >= 0, costed, op)
     columns = (
         timeline.gpu.name[rows].astype(np.int64),
-        np.where(op >= 0, host.name[op], -1) if len(host) else op,
-        np.where(module >= 0, host.name[module], -1) if len(host) else module,
-        np.where(source >= 0, inputs[host.args[source]], -1) if len(host) else source,
+        values_at(host.name, op, -1),
+        values_at(host.name, module, -1),
+        inputs[values_at(host.args, source, -1)],
         timeline.gpu.device[rows].astype(np.int64),
     )
     key = np.zeros(rows.size, np.int64)

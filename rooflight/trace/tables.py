@@ -68,6 +68,14 @@ def rows_by(keys: NDArray[np.integer[Any]]) -> Iterator[tuple[int, I64]]:
     yield from zip(found.tolist(), np.split(order, first[1:]), strict=True) if found.size else ()
 
 
+def values_at(column: NDArray[np.integer[Any]], rows: I64, none: int) -> I64:
+    """``column[rows]`` in int64, ``none`` where a row is -1."""
+    known = rows >= 0
+    values = np.full(rows.size, none, np.int64)
+    values[known] = column[rows[known]]
+    return values
+
+
 @dataclass(frozen=True, slots=True)
 class GpuEvents(Table):
     """Kernels, memcpys and memsets.
