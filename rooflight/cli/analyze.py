@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,6 +15,9 @@ from rooflight.cli.table import table
 from rooflight.cli.terminal import Terminal, of_stream
 from rooflight.errors import Malformed, Refused, TooLarge
 from rooflight.protocol import Calibration, Document, encode
+
+if TYPE_CHECKING:
+    from rooflight.trace.timeline import Timeline
 
 FORMATS = ("table", "json", "md")
 _MAX_CALIBRATION_BYTES = 1 << 20
@@ -42,13 +46,26 @@ def run(args: argparse.Namespace) -> int:
     """Read, analyse, print; refusals are raised as :class:`rooflight.errors.Refused`."""
     files, calibration = trace_files(args.files), read_calibration(args.calibration)
     # Imported here so that `rooflight analyze --help` and a mistyped path answer at once.
-    from rooflight import analysis, readers
+    from rooflight import analysis
 
     options = analysis.Options(calibrations=() if calibration is None else (calibration,))
-    timelines = [readers.read(path, salvage=args.salvage) for path in files]
+    timelines = [read_trace(path, salvage=args.salvage) for path in files]
     result = analysis.analyze(timelines, gpu=args.gpu, options=options)
     write(result.document, args.format, args.output)
     return 0
+
+
+def read_trace(path: Path, *, salvage: bool) -> Timeline:
+    """The recording in ``path``; a refusal names the file, since of a folder one cannot tell which it was."""
+    from rooflight import readers
+
+    try:
+        return readers.read(path, salvage=salvage)
+    except Refused as e:
+        where = e.where if path.name in e.where else f"{path}: {e.where}" if e.where else str(path)
+        raise type(e)(e.title, where=where, hint=e.hint) from e
+    except OSError as e:
+        raise Refused(f"cannot read: {e.strerror}", where=str(path), hint="check its permissions") from e
 
 
 def render(document: Document, fmt: str, terminal: Terminal | None = None) -> bytes:

@@ -52,7 +52,10 @@ def _ranks(document: Document, term: Terminal) -> Iterator[str]:
         times_late = f"{late.count(str(rank.rank))}" if late else _DASH
         regime = term.paint(s.regime, s.regime) if s.regime else f"{_DASH} {safe(s.reason)}"
         yield f"{rank.rank:>6}  {ms(s.times.p50_us):>11}  {busy:>6}  {times_late:>6}  {regime}"
-    yield f"late: how often it came last of {len(late)} collectives. Below: rank {document.ranks[0].rank}."
+    if late:
+        yield f"late: how often it came last of {len(late)} collectives"
+    yield f"Below: rank {document.ranks[0].rank}"
+    yield ""
 
 
 def _rank(rank: Rank, term: Terminal) -> Iterator[str]:

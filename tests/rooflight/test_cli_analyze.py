@@ -18,6 +18,7 @@ from rooflight.cli.table import WATERFALL, bar, table
 from rooflight.cli.terminal import Terminal, fit, of_stream, safe
 from rooflight.errors import Malformed, Refused, TooLarge
 from rooflight.protocol import PARTS, Collective, Cpu, CpuStep, Document, Flag, Parts, Roofs, decode
+from tests import shared
 from tests.factories import a_document, a_kernel, a_rank
 
 PLAIN = Terminal()
@@ -329,6 +330,39 @@ def test_a_path_that_is_not_there_or_holds_nothing_is_refused(tmp_path, capsys):
     assert out == ""
     assert err.count("\n") == 1
     assert "none.json" in err
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"", ""), (b"{}", "traceEvents"), (b'{"traceEvents": [', ""), (b"\x1f\x8b\x08", ""), (b"hello", "")],
+)
+def test_a_file_that_is_no_trace_ends_with_2_and_one_line_that_names_it(tmp_path, capsys, content, words):
+    (tmp_path / "bad.json").write_bytes(content)
+    assert main(["analyze", str(tmp_path)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert str(tmp_path / "bad.json") in err
+    assert words in err
+
+
+@pytest.mark.traces
+@pytest.mark.parametrize("workers", [0, 4])
+def test_a_real_run_from_file_to_screen(capsysbinary, workers):
+    path = shared.traces_dir() / f"v100_resnet50_workers{workers}.pt.trace.json.gz"
+    assert main(["analyze", str(path)]) == 0
+    text = capsysbinary.readouterr().out.decode()
+    assert "Tesla V100-DGXS-32GB · 6 steps · rank 0" in text
+    assert ("Bound by input" in text) == (workers == 0), "starved by its loader, or not"
+    assert main(["analyze", str(path), "--format", "json"]) == 0
+    document = decode(capsysbinary.readouterr().out)
+    steps = document.ranks[0].steps
+    assert summarise(document.ranks[0]).times.n == len(steps) == 6
+    for step in steps:
+        parts = step.parts_us
+        assert parts is not None
+        total = sum(round(getattr(parts, p) * 1000) for p in PARTS)  # whole ns
+        assert total == round(step.step_time_us * 1000)
 
 
 def test_a_calibration_is_read_or_refused(tmp_path):
