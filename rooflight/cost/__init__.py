@@ -23,6 +23,7 @@ FAMILIES = (
     "pool",
     "loss",
     "random_numbers",
+    "ranges",
     "index",
     "sorting",
     "fft",

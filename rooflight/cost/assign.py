@@ -56,9 +56,7 @@ def assign(cost: Cost, call: OpCall, kernels: Sequence[Part]) -> list[Cost]:
     if cost.flops is None and cost.bytes is None:
         return [_helper(cost) if _is_helper(k, cost.family) else cost for k, _ in kernels]
     mains = _mains(cost.family, kernels, range(len(kernels)))
-    return _filled(
-        cost, kernels, dict(zip(mains, _split(cost, kernels, mains), strict=True))
-    )
+    return _filled(cost, kernels, dict(zip(mains, _split(cost, kernels, mains), strict=True)))
 
 
 def conv_backward_shares(call: OpCall) -> tuple[Cost, Cost]:

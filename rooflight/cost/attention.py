@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from rooflight.cost.arguments import Arguments
 from rooflight.cost.gemm import broadcast
-from rooflight.cost.promotion import FP32
+from rooflight.cost.promotion import statistics
 from rooflight.cost.registry import cost_model
 from rooflight.cost.tensor import Piece, Tensor, Unknown, product
 from rooflight.cost.work import Moved, Work, pieces
@@ -92,7 +92,7 @@ def _heads(q: Tensor, k: Tensor, v: Tensor, head: int, length: int) -> Heads:
 
 def _forward(q: Tensor, k: Tensor, v: Tensor, sizes: Heads, pairs: int, bias: Moved, lse: bool) -> Work:
     out = Piece(product([sizes.rows, sizes.v]), q.dtype)
-    stats = Piece(sizes.rows, FP32) if lse else None
+    stats = Piece(sizes.rows, statistics(q.dtype)) if lse else None
     return Work(sizes.flops(pairs, 1, 1), pieces(q, k, v, bias), pieces(out, stats), q.dtype)
 
 

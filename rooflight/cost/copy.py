@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from rooflight.cost.arguments import Arguments
 from rooflight.cost.gemm import broadcast
-from rooflight.cost.promotion import BOOL, FP32, INT64
+from rooflight.cost.promotion import FP32, result_type
 from rooflight.cost.registry import cost_model
 from rooflight.cost.tensor import Piece, Tensor, Unknown, product
 from rooflight.cost.work import NOTHING, Work, pieces
 from rooflight.dtypes import DType
 
 COMPOSITE = "composite"
+_TO_DTYPE = 5  # arguments of to(dtype, non_blocking, copy, memory_format), which cannot change the device
 
 
 def _copied(x: Tensor, dtype: DType | None = None, reason: str = "") -> Work:
@@ -29,7 +30,16 @@ def copy_(args: Arguments) -> Work:
 
 
 @cost_model(
-    "aten::clone", "aten::roll", "aten::flip", "aten::rot90", "aten::tril", "aten::triu", family="copy"
+    "aten::clone",
+    "aten::roll",
+    "aten::flip",
+    "aten::rot90",
+    "aten::tril",
+    "aten::triu",
+    "aten::pixel_shuffle",
+    "aten::pixel_unshuffle",
+    "aten::channel_shuffle",
+    family="copy",
 )
 def clone(args: Arguments) -> Work:
     """Reads what is different in x (overlapping windows and expanded dims once), writes a dense copy."""
@@ -44,16 +54,16 @@ def to_copy(args: Arguments) -> Work:
 
 @cost_model("aten::to", "aten::type_as", family="copy")
 def to(args: Arguments) -> Work:
-    """Nothing when the type stays (the usual case), else a cast.  A composite; a move to another device
-    cannot be told from the recording, its copy_ can."""
-    x = args.tensor(0)
-    other = args.maybe(1)
-    asked = other.dtype if other is not None else args.dtype_code(1)
+    """Nothing when a type is asked for that x has already, else a cast.  A composite: the overloads that
+    may also move x to another device do not record which, but their copy_ is recorded."""
+    x, other = args.tensor(0), args.maybe(1)
+    asked = other.dtype if other is not None else args.dtype_code(1) or args.dtype_code(2)
     if asked is None or x.dtype is None:
         return Work(0, None, None, x.dtype, COMPOSITE)
-    if asked.name == x.dtype.name:
-        return NOTHING
-    return _copied(x, asked, COMPOSITE)
+    if asked.name != x.dtype.name:
+        return _copied(x, asked, COMPOSITE)
+    stays = len(args) == _TO_DTYPE and args.flag(3) is not True
+    return NOTHING if stays else Work(0, None, None, x.dtype, COMPOSITE)
 
 
 @cost_model(
@@ -105,7 +115,17 @@ def cat(args: Arguments) -> Work:
     return Work(0, pieces(parts), pieces(whole))
 
 
-@cost_model("aten::constant_pad_nd", "aten::pad", family="copy")
+@cost_model(
+    "aten::constant_pad_nd",
+    "aten::pad",
+    "aten::reflection_pad1d",
+    "aten::reflection_pad2d",
+    "aten::reflection_pad3d",
+    "aten::replication_pad1d",
+    "aten::replication_pad2d",
+    "aten::replication_pad3d",
+    family="copy",
+)
 def pad(args: Arguments) -> Work:
     """Reads x, writes it with its margins: (before, after) pairs from the last dim on."""
     x, margins = args.tensor(0), args.ints(1)
@@ -138,9 +158,23 @@ def zeros(args: Arguments) -> Work:
 @cost_model("aten::full", family="fill")
 def full(args: Arguments) -> Work:
     """As zeros, with a value that gives the type when none is asked for."""
-    text = args.text(1) or ""
-    default = BOOL if text in ("True", "False") else FP32 if any(c in text for c in ".en") else INT64
+    default = result_type([], [args.text(1)])
     return _filled(product(args.sizes(0)), args.dtype_code(2) or default)
+
+
+@cost_model("aten::new_full", family="fill")
+def new_full(args: Arguments) -> Work:
+    """As zeros, (x, size, value, type); the type of x unless one is asked for.  A composite."""
+    x = args.tensor(0)
+    return _filled(product(args.sizes(1)), (args.dtype_code(3) or x.dtype) if x.dtype else None)
+
+
+@cost_model("aten::slice_backward", "aten::select_backward", family="copy")
+def slice_backward(args: Arguments) -> Work:
+    """The gradient of a slice: reads it, writes a tensor of the size of the whole.  A composite."""
+    grad = args.tensor(0)
+    out = Piece(product(args.sizes(1)), grad.dtype)
+    return Work(0, pieces(grad), pieces(out), grad.dtype, COMPOSITE)
 
 
 @cost_model("aten::zeros_like", "aten::ones_like", "aten::full_like", family="fill")

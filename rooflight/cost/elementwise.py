@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from rooflight.cost.arguments import Arguments
 from rooflight.cost.gemm import broadcast
-from rooflight.cost.promotion import BOOL, as_float, result_type
+from rooflight.cost.promotion import BOOL, as_float, real_part, result_type
 from rooflight.cost.registry import cost_model
 from rooflight.cost.tensor import Piece, Tensor, Unknown, product
 from rooflight.cost.work import Work, pieces
@@ -89,8 +89,9 @@ def mul(args: Arguments) -> Work:
 
 @cost_model(*both("div", "divide", "true_divide"), family="elementwise")
 def div(args: Arguments) -> Work:
-    """a / b: 1 FLOP per element; integers divide into fp32 unless a rounding mode is given."""
-    whole = args.text(2) in ("floor", "trunc")
+    """a / b: 1 FLOP per element; integers divide into fp32 unless a rounding mode is given (a third
+    argument; recorders drop the word itself)."""
+    whole = len(args) > 2 and args.maybe(2) is None
     operands, scalars = _operands(args, 0, 1), _scalars(args, 1)
     return pointwise(operands, result=SAME if whole else FLOAT, scalars=scalars, in_place=_in_place(args))
 
@@ -153,7 +154,7 @@ def float_unary(args: Arguments) -> Work:
 
 
 @cost_model(
-    *both("abs", "neg", "negative", "sign", "ceil", "floor", "round", "trunc", "frac", "square"),
+    *both("neg", "negative", "sign", "ceil", "floor", "round", "trunc", "frac", "square"),
     *both("relu", "relu6", "silu", "elu", "celu", "selu", "leaky_relu", "hardtanh", "hardswish"),
     *both("hardsigmoid", "mish", "threshold", "nan_to_num", "bitwise_not", "rrelu"),
     "aten::gelu",
@@ -168,6 +169,15 @@ def float_unary(args: Arguments) -> Work:
 def unary(args: Arguments) -> Work:
     """1 FLOP per element; the result has the operand's type."""
     return pointwise(_operands(args, 0), in_place=_in_place(args))
+
+
+@cost_model(*both("abs", "absolute"), "aten::angle", family="elementwise")
+def absolute(args: Arguments) -> Work:
+    """1 FLOP per element; the size of complex numbers is real (no convention for its FLOPs)."""
+    x = args.tensor(0)
+    if x.dtype is None or not x.dtype.is_complex:
+        return pointwise([x], in_place=_in_place(args))
+    return Work(None, pieces(x), pieces(x.like(real_part(x.dtype))), x.dtype, "no_convention")
 
 
 @cost_model(*both("clamp", "clip", "clamp_min", "clamp_max"), family="elementwise")

@@ -148,6 +148,14 @@ def index_copy_(args: Arguments) -> Work:
     return _scattered(args.tensor(0), source.numel, pieces(idx, source), False)
 
 
+@cost_model("aten::index_add", "aten::index_copy", family="index")
+def index_add(args: Arguments) -> Work:
+    """As the in-place op into a copy: the tensor is read and written whole."""
+    x, idx, source = args.tensor(0), args.tensor(2), args.tensor(3)
+    flops = source.numel if "add" in args.name else 0
+    return Work(flops, pieces(x, idx, source), pieces(x.like()), x.dtype)
+
+
 @cost_model("aten::index_fill_", family="index")
 def index_fill_(args: Arguments) -> Work:
     """0 FLOPs; reads the indices, writes the chosen entries."""

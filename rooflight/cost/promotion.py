@@ -57,8 +57,8 @@ def result_type(operands: Iterable[Tensor], scalars: Iterable[str | None] = ()) 
             single = t.dtype if single is None else _singles(single, t.dtype)
     result = _with_single(sized, single)
     for text in scalars:
-        if result is not None and text is not None:
-            result = _with_scalar(result, text)
+        if text is not None:
+            result = _of_scalar(text) if result is None else _with_scalar(result, text)
     return result
 
 
@@ -95,9 +95,20 @@ def _with_single(sized: DType | None, single: DType | None) -> DType | None:
     return BY_NAME["complex64"] if single.name == "complex128" else single
 
 
+def real_part(dtype: DType) -> DType:
+    """The type of the real part of a complex number."""
+    return BY_NAME[{"complex32": "fp16", "complex64": "fp32", "complex128": "fp64"}[dtype.name]]
+
+
+def _of_scalar(text: str) -> DType:
+    # Fractions are written 0.5, 1e-5, inf or nan.
+    if text in ("True", "False"):
+        return BOOL
+    return FP32 if any(c in text for c in ".en") else INT64
+
+
 def _with_scalar(result: DType, text: str) -> DType:
     if text in ("True", "False") or result.kind in ("float", "complex"):
         return result
-    if any(c in text for c in ".en"):  # 0.5, 1e-5, inf, nan
-        return FP32
-    return INT64 if result.kind == "bool" else result
+    number = _of_scalar(text)
+    return number if _RANK[number.kind] > _RANK[result.kind] else result

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rooflight.cost.arguments import Arguments
 from rooflight.cost.promotion import BOOL, FP32, INT64, UINT8
 from rooflight.cost.registry import cost_model
-from rooflight.cost.tensor import Piece, product
+from rooflight.cost.tensor import Piece, Unknown, product
 from rooflight.cost.work import Work, pieces
 
 
@@ -43,11 +43,22 @@ def random_new(args: Arguments) -> Work:
     return Work(None, (), pieces(Piece(product(args.sizes(0)), dtype)), dtype, "composite")
 
 
+@cost_model("aten::randint", family="rng")
+def random_integers(args: Arguments) -> Work:
+    """A new tensor of random whole numbers, int64 unless another type is asked for.  A composite."""
+    # (high, size, type, ..) or (low, high, size, type, ..)
+    at = 1 if args.kind(1) == "ScalarList" else 2
+    dtype = args.dtype_code(at + 1) or INT64
+    return Work(None, (), pieces(Piece(product(args.sizes(at)), dtype)), dtype, "composite")
+
+
 @cost_model("aten::randperm", family="rng")
 def randperm(args: Arguments) -> Work:
     """A random order of n int64 numbers."""
-    n = product(args.sizes(0))
-    return Work(None, (), pieces(Piece(args.integer(0) or n, INT64)), INT64, "composite")
+    n = args.integer(0)
+    if n is None or n < 0:
+        raise Unknown("no_values")
+    return Work(None, (), pieces(Piece(n, INT64)), INT64, "composite")
 
 
 @cost_model("aten::native_dropout", "aten::_fused_dropout", family="dropout")

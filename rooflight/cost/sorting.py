@@ -59,8 +59,9 @@ def bucketize(args: Arguments) -> Work:
 @cost_model("aten::searchsorted", family="sort_scan")
 def searchsorted(args: Arguments) -> Work:
     """(sorted, x): reads both, writes int64 (or int32 when asked for)."""
-    edges, x = args.tensor(0), args.tensor(1)
-    return Work(None, pieces(edges, x), pieces(_places(args, x.numel)), x.dtype, _REASON)
+    edges, x = args.tensor(0), args.maybe(1)
+    n = 1 if x is None else x.numel
+    return Work(None, pieces(edges, x), pieces(_places(args, n)), edges.dtype, _REASON)
 
 
 @cost_model("aten::histc", family="sort_scan")
