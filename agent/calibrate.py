@@ -7,16 +7,14 @@ import platform
 from collections.abc import Callable, Mapping
 
 from agent.device import Device, import_torch
-from agent.measure import bandwidth, gemm, launch, load
+from agent.measure import bandwidth, gemm, launch, load, timing
 from agent.measure.rates import Rate
 from rooflight.protocol import Calibration
 from rooflight.units import GIGA, TERA
 
 #: Seconds for one GEMM dtype, for the streams, the host copy and the launches.
-QUICK = (1.5, 1.5, 0.5, 0.3)
+QUICK = (2.4, 1.5, 0.5, 0.3)
 FULL = (8.0, 6.0, 2.0, 1.0)
-#: Others' share of the CPUs up to which a calibration counts as undisturbed.
-QUIET = 0.1
 
 
 def calibrate(device: Device, *, quick: bool, note: Callable[[str], None]) -> Calibration:
@@ -36,8 +34,8 @@ def calibrate(device: Device, *, quick: bool, note: Callable[[str], None]) -> Ca
     note("measuring launches")
     launched = launch.launch(device, launch_s)
     disturbed = load.others(before, load.now())
-    if disturbed is not None and disturbed > QUIET:
-        note(f"other programs used {100 * disturbed:.0f} % of the CPUs meanwhile: the ceilings are too low")
+    if disturbed is not None and disturbed > timing.QUIET:
+        note(f"other programs used {100 * disturbed:.0f} % of the CPUs: calibrate again on an idle machine")
     spreads = {f"gemm_{dtype}": rate.spread for dtype, rate in products.items()}
     spreads |= {"stream": streams["triad"].spread, "copy": copy.spread, "launch": launched.spread}
     return Calibration(
@@ -55,6 +53,7 @@ def calibrate(device: Device, *, quick: bool, note: Callable[[str], None]) -> Ca
         spread_pct={name: round(100 * spread, 2) for name, spread in spreads.items()},
         conditions={
             **_conditions(device, products, streams, copy),
+            "launch": launched.estimator,
             "mode": "quick" if quick else "full",
             "others_used": "unknown" if disturbed is None else f"{100 * disturbed:.1f} % of the CPUs",
         },

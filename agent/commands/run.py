@@ -27,10 +27,12 @@ MOST_STEPS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """The run on the server and its page, or what went wrong; nothing of either when nothing was sent."""
+    """The run on the server, its page and that of the raw trace, or what went wrong; all ``None`` when
+    nothing was to be sent."""
 
     run_id: str | None = None
     url: str | None = None
+    trace_url: str | None = None
     problem: str | None = None
 
 
@@ -45,7 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--project", help="the project of the run [ROOFLIGHT_PROJECT]")
     parser.add_argument("--run", metavar="NAME", help="the run's name; default: the workload's")
     parser.add_argument("--out", type=Path, metavar="DIR", help="keep trace and analysis there")
-    parser.add_argument("--with-trace", action="store_true", help="send the raw trace as well")
+    parser.add_argument(
+        "--with-trace", action="store_true", help="send the raw trace as well, as a run of its own"
+    )
     parser.add_argument("--no-calibrate", action="store_true", help="do not measure an unknown CPU first")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
 
@@ -102,7 +106,7 @@ def analyse(trace: Path, calibration: Calibration | None) -> Document:
     from rooflight.analysis import Options, analyze
     from rooflight.readers import read
 
-    options = Options(calibrations=[] if calibration is None else [calibration])
+    options = Options(calibrations=() if calibration is None else (calibration,))
     document: Document = analyze([read(trace)], options=options).document
     return document
 
@@ -112,15 +116,19 @@ def _send(
 ) -> Delivery:
     if target is None:
         return Delivery()
-    run_id = None
+    run_id = page = None
     try:
         name = args.run or args.workload
         run_id = push_document(target, kept.document, settings.project, name, host=device.host)
-        if args.with_trace:
-            target.upload_trace(run_id, kept.trace)
+        page = target.page(run_id)
+        if not args.with_trace:
+            return Delivery(run_id, page)
+        # A run has one profile of a rank: what the server makes of the raw trace is another run.
+        raw = target.create_run(settings.project, f"{name} (raw trace)", host=device.host).id
+        target.upload_trace(raw, kept.trace)
+        return Delivery(run_id, page, target.page(raw))
     except ClientError as e:
-        return Delivery(run_id, problem=str(e))
-    return Delivery(run_id, target.page(run_id))
+        return Delivery(run_id, page, problem=str(e))
 
 
 def _report(
@@ -135,11 +143,17 @@ def _report(
     say(f"  kept       {kept.folder}")
     if delivery.url is not None:
         say(f"  page       {delivery.url}")
-    elif delivery.problem is None:
+    if delivery.trace_url is not None:
+        say(f"  raw trace  {delivery.trace_url}")
+    if delivery == Delivery():
         say("  page       none: no server was given")
-    else:
+    if delivery.problem is not None:
         note(f"not sent: {delivery.problem}")
-        note(f"send it later: rooflight-agent push {kept.document}")
+        note(
+            f"send it later: rooflight-agent push {kept.document}"
+            if delivery.url is None
+            else f"the analysis was sent, the raw trace was not: rooflight upload {kept.trace}"
+        )
 
 
 def _telemetry(document: Document) -> str:

@@ -36,7 +36,7 @@ def streams(device: Device, budget_s: float) -> dict[str, Rate]:
     rates = {}
     for name, (arrays, work) in passes.items():
         timing = repeat(work, wait, budget_s / len(passes))
-        rates[name] = Rate(arrays * count * 4 / timing.seconds, timing.spread, size)
+        rates[name] = Rate(arrays * count * 4 / timing.seconds, timing.spread, f"{size}, {timing.estimator}")
     return rates
 
 
@@ -48,7 +48,8 @@ def host_copy(device: Device, budget_s: float) -> Rate | None:
     source = torch.empty(PINNED, dtype=torch.uint8, pin_memory=True)
     target = torch.empty(PINNED, dtype=torch.uint8, device=device.place)
     timing = repeat(lambda: target.copy_(source, non_blocking=True), torch.cuda.synchronize, budget_s)
-    return Rate(PINNED / timing.seconds, timing.spread, f"{PINNED // MIB} MiB, pinned host to device")
+    what = f"{PINNED // MIB} MiB, pinned host to device, {timing.estimator}"
+    return Rate(PINNED / timing.seconds, timing.spread, what)
 
 
 def array_bytes(device: Device) -> int:

@@ -9,10 +9,10 @@ from typing import Any
 
 from agent.device import Device, import_torch
 from agent.measure.rates import Rate, best
-from agent.measure.timing import repeat
+from agent.measure.timing import LEAST_CALLS, repeat
 
-#: (M, N, K), from small to large: a shape is left out once it would take longer than the budget.
-CPU_SHAPES = ((512, 512, 512), (1024, 1024, 1024), (512, 2048, 512), (2048, 2048, 2048), (3072, 3072, 3072))
+#: (M, N, K): a shape is left out when it would take longer than what is left of the budget.
+CPU_SHAPES = ((512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (512, 2048, 512), (3072, 3072, 3072))
 GPU_SHAPES = (
     (2048, 2048, 2048),
     (4096, 4096, 4096),
@@ -64,25 +64,26 @@ def ceiling(device: Device, dtype: str, budget_s: float) -> Rate | None:
 
 def _rates(torch: Any, device: Device, dtype: str, budget_s: float) -> Iterator[Rate]:
     shapes = GPU_SHAPES if device.is_gpu else CPU_SHAPES
-    each = budget_s / (2 * len(shapes))
+    cases = [(shape, layout) for shape in shapes for layout in (("nt",) if dtype == "fp8" else ("nn", "nt"))]
     deadline = time.perf_counter() + budget_s
-    for m, n, k in shapes:
-        for layout in ("nt",) if dtype == "fp8" else ("nn", "nt"):
-            timing = repeat(
-                _product(torch, device, dtype, (m, n, k), layout), _synchronize(torch, device), each
-            )
-            yield Rate(flop(m, n, k) / timing.seconds, timing.spread, f"{m} x {n} x {k} {layout}")
-            # The next shape needs at most 8 times the work, 7 calls of it at least.
-            if time.perf_counter() + 4 * timing.seconds > deadline:
-                return
+    rate = None
+    for shape, layout in cases:
+        # What the smaller ones reached tells how long this one will take.
+        needed = 0.0 if rate is None else LEAST_CALLS * flop(*shape) / rate.per_s
+        if time.perf_counter() + needed > deadline:
+            continue
+        product = _product(torch, device, dtype, shape, layout)
+        timing = repeat(product, _synchronize(torch, device), budget_s / len(cases))
+        what = f"{' x '.join(map(str, shape))} {layout}, {timing.estimator}"
+        rate = Rate(flop(*shape) / timing.seconds, timing.spread, what)
+        yield rate
 
 
 def _product(torch: Any, device: Device, dtype: str, shape: tuple[int, int, int], layout: str) -> Product:
     m, n, k = shape
     kind = getattr(torch, _TORCH_NAMES[dtype])
-    generator = torch.Generator().manual_seed(0)
-    a = torch.randn(m, k, generator=generator).to(device.place).to(kind)
-    b = torch.randn(*((n, k) if layout == "nt" else (k, n)), generator=generator).to(device.place).to(kind)
+    a = torch.randn(m, k, device=device.place).to(kind)
+    b = torch.randn(*((n, k) if layout == "nt" else (k, n)), device=device.place).to(kind)
     if layout == "nt":
         b = b.t()
     if dtype == "fp8":

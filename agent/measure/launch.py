@@ -23,4 +23,4 @@ def launch(device: Device, budget_s: float) -> Timing:
 
     with torch.no_grad():
         timing = repeat(batch, torch.cuda.synchronize if device.is_gpu else lambda: None, budget_s)
-    return Timing(timing.seconds / BATCH, timing.spread, timing.samples)
+    return Timing(timing.seconds / BATCH, timing.spread, timing.estimator)

@@ -114,8 +114,27 @@ def test_with_trace_sends_the_trace_after_the_analysis(
 ) -> None:
     with running(FakeServer(accepts)) as fake:
         assert main([*RUN, "--server", fake.url, "--with-trace"]) == 0
-    assert fake.paths()[2:] == ["/runs/r-1/profiles", "/runs/r-1/traces?filename=gemm.pt.trace.json.gz"]
-    assert fake.seen[3].body == analysed[0][0].read_bytes()
+    assert fake.paths()[2:] == [
+        "/runs/r-1/profiles",
+        "/projects/default/runs",
+        "/runs/r-1/traces?filename=gemm.pt.trace.json.gz",
+    ]
+    assert json.loads(fake.seen[3].body)["name"] == "gemm (raw trace)"
+    assert fake.seen[4].body == analysed[0][0].read_bytes()
+
+
+@pytest.mark.torch
+def test_a_raw_trace_that_is_refused_does_not_lose_the_analysis(
+    analysed: list[tuple[Path, Calibration | None]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuses_traces(request: Seen) -> tuple[int, dict[str, object]]:
+        return (413, {"title": "too large"}) if "/traces" in request.path else accepts(request)
+
+    with running(FakeServer(refuses_traces)) as fake:
+        assert main([*RUN, "--server", fake.url, "--with-trace"]) == 1
+    said = capsys.readouterr()
+    assert f"{fake.url}/runs/r-1" in said.out
+    assert "rooflight upload" in said.err
 
 
 @pytest.mark.torch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from agent.calibrate import calibrate, vector_ceilings
 from agent.device import Device, cpu_name, last_level_cache_bytes, pick
 from agent.measure import bandwidth, gemm, load
 from agent.measure.rates import Rate, best
-from agent.measure.timing import LEAST_SAMPLES, repeat, summarize
+from agent.measure.timing import LEAST_CALLS, LEAST_SAMPLES, repeat, summarize
 from agent.store import Store
 from rooflight.errors import Refused
 from rooflight.protocol import Calibration
@@ -38,15 +39,23 @@ def test_a_product_has_two_operations_for_each_of_m_n_k() -> None:
 
 def test_median_and_spread_of_samples() -> None:
     # Sorted 1, 2, 3, 4, 10: median 3, quartiles 2 and 4, spread (4 - 2) / 3.
-    timing = summarize([10.0, 1.0, 3.0, 2.0, 4.0])
-    assert (timing.seconds, timing.samples) == (3.0, 5)
+    timing = summarize([10.0, 1.0, 3.0, 2.0, 4.0], others=0.05)
+    assert (timing.seconds, timing.estimator) == (3.0, "median of 5")
     assert timing.spread == pytest.approx(2 / 3)
+
+
+def test_while_others_use_the_cpus_the_fastest_sample_tells_what_the_device_can_do() -> None:
+    timing = summarize([10.0, 1.0, 3.0, 2.0, 4.0], others=0.5)
+    assert (timing.seconds, timing.estimator) == (1.0, "fastest of 5")
+    assert timing.spread == pytest.approx(2 / 3)
+    assert summarize([3.0, 3.0], others=None).estimator == "median of 2"
 
 
 def test_work_that_is_slower_than_its_budget_is_still_sampled_enough() -> None:
     calls = []
     timing = repeat(lambda: calls.append(1), lambda: None, budget_s=0.0)
-    assert timing.samples == LEAST_SAMPLES
+    assert timing.estimator.endswith(f" of {LEAST_SAMPLES}")
+    assert len(calls) >= LEAST_CALLS
 
 
 def test_the_first_call_is_a_warm_up() -> None:
@@ -63,12 +72,23 @@ def test_the_best_of_rates() -> None:
     assert best([]) is None
 
 
-@pytest.fixture(scope="module")
-def measured() -> Calibration:
-    """A calibration of this machine in a few seconds, on smaller shapes than the real one's."""
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Threads that wait for each other make a busy machine's figures meaningless; one is only slow."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def measured(one_thread: None) -> Calibration:
+    """A calibration of this machine in a second, on smaller shapes than the real one's."""
     patch = pytest.MonkeyPatch()
-    patch.setattr(calibration_module, "QUICK", (0.3, 0.3, 0.1, 0.1))
-    patch.setattr(gemm, "CPU_SHAPES", ((256, 256, 256), (512, 512, 512)))
+    patch.setattr(calibration_module, "QUICK", (0.2, 0.2, 0.1, 0.1))
+    patch.setattr(gemm, "CPU_SHAPES", ((128, 128, 128), (256, 256, 256)))
     patch.setattr(bandwidth, "CPU_MOST", 64 * bandwidth.MIB)
     try:
         return calibrate(pick("cpu"), quick=True, note=lambda _: None)
@@ -92,6 +112,7 @@ def test_ceilings_are_those_of_a_cpu(measured: Calibration) -> None:
 @pytest.mark.torch
 def test_a_calibration_says_on_what_and_how_it_was_measured(measured: Calibration) -> None:
     device = pick("cpu")
+    assert device.threads == 1
     assert (measured.device, measured.kind, measured.host) == (device.name, "cpu", device.host)
     assert measured.measured_at.endswith("Z")
     assert measured.conditions["threads"] == str(device.threads)
@@ -104,11 +125,12 @@ def test_a_calibration_says_on_what_and_how_it_was_measured(measured: Calibratio
 
 @pytest.mark.torch
 def test_fp32_products_are_not_slower_than_fp64_ones(measured: Calibration) -> None:
-    """Twice the lanes; a quarter is left for the noise of a shared machine."""
-    assert measured.gemm_tflops["fp32"] > 0.75 * measured.gemm_tflops["fp64"]
+    """Twice the lanes; the rest is left for the noise of a shared machine."""
+    assert measured.gemm_tflops["fp32"] > 0.5 * measured.gemm_tflops["fp64"]
 
 
 @pytest.mark.torch
+@pytest.mark.usefixtures("one_thread")
 def test_a_product_measured_thrice_is_the_same_within_a_factor_of_three() -> None:
     device = pick("cpu")
     rates = [gemm.ceiling(device, "fp32", 0.2) for _ in range(3)]
@@ -214,7 +236,7 @@ def test_the_share_of_others_is_what_is_busy_less_our_own() -> None:
 
 
 def test_stolen_time_is_others_and_waiting_for_disks_is_not_work(tmp_path: Path) -> None:
-    """user 100, nice 0, system 50, idle 700, iowait 30, irq 0, softirq 0, steal 20 ticks; guest is in user."""
+    """user 100, nice 0, system 50, idle 700, iowait 30, irq 0, softirq 0, steal 20; guest is in user."""
     stat = tmp_path / "stat"
     stat.write_text("cpu  100 0 50 700 30 0 0 20 9 0\ncpu0 1 2 3\n")
     got = load.now(stat)
