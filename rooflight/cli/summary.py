@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rooflight.protocol import PARTS, CpuStep, Document, Kernel, Parts, Rank, Step
-from rooflight.regimes.advice import MEANING, advice
+from rooflight.regimes.advice import advice, meaning
 from rooflight.regimes.steps import GROUPS
 
 #: Fewer samples than this have no tail percentiles (DEFINITIONS §16).
@@ -106,7 +106,7 @@ def verdict(summary: Summary) -> str:
     share = 100 * spent / summary.wall_us
     return (
         f"{said}: {ms(spent)} of {ms(summary.wall_us)} {summary.unit} ({share:.0f} %)"
-        f" are {MEANING[summary.regime]}."
+        f" are {meaning(summary.regime, on_cpu=summary.on_cpu)}."
     )
 
 
@@ -140,7 +140,8 @@ def _whole(rank: Rank, on_cpu: bool) -> Parts | None:
 
 def _device(rank: Rank, on_cpu: bool) -> str:
     if on_cpu and rank.cpu:
-        return f"{rank.cpu.name or rank.cpu.roof.name or 'host CPU'} (CPU)"
+        name = rank.cpu.name or rank.cpu.roof.name or "host CPU"
+        return name if "CPU" in name else f"{name} (CPU)"
     names = [d.name or f"unnamed GPU {key}" for key, d in rank.devices.items()]
     distinct = list(dict.fromkeys(names))
     if not distinct:

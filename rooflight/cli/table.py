@@ -65,7 +65,7 @@ def _rank(rank: Rank, term: Terminal) -> Iterator[str]:
         yield from _waterfall(s.parts, s, term)
     yield from _kernels(s, term)
     yield ""
-    yield _coverage(rank.coverage)
+    yield from _coverage(rank.coverage, s)
     yield from _flags(rank.flags, "Flags", term)
 
 
@@ -79,9 +79,10 @@ def _headline(rank: Rank, s: Summary, term: Terminal) -> Iterator[str]:
     t = s.times
     yield f"  step time   p50 {ms(t.p50_us)} · p95 {ms(t.p95_us)} · p99 {ms(t.p99_us)}{_few(t.n)}"
     if s.attainable_us is not None and s.wall_us:
-        share = 100 * s.attainable_us / s.wall_us
-        at_roof = "with every kernel at its roof and no waiting"
-        yield f"  attainable  {ms(s.attainable_us)} {at_roof}: {share:.0f} % of the step time"
+        share = f"{100 * s.attainable_us / s.wall_us:.0f} % of the step time"
+        what = "ops" if s.on_cpu else "kernels"
+        yield f"  attainable  {ms(s.attainable_us)}, {share}, without waiting and with all known {what} at"
+        yield f"{'':14}their practical roof"
     yield from _grade(rank, term)
 
 
@@ -134,7 +135,7 @@ def _kernels(s: Summary, term: Terminal) -> Iterator[str]:
     shown = s.kernels[:TOP_KERNELS]
     yield ""
     yield term.strong(f"{what.capitalize()}: {len(s.kernels):,} groups, {launches:,} calls")
-    yield f"  {'ms' if steps == 1 else 'ms/step':>10}{_COLUMNS}{what[:-1]} · op"
+    yield f"  {'ms' if steps == 1 else 'ms/step':>10}{_COLUMNS}{'op' if s.on_cpu else 'kernel · op'}"
     for k in shown:
         yield _kernel(k, steps, term)
     rest = s.kernels[TOP_KERNELS:]
@@ -163,10 +164,12 @@ def _named(name: str, op: str | None, width: int) -> str:
     return f"{shown} · {fit(op, width - len(shown) - 3)}"
 
 
-def _coverage(c: Coverage) -> str:
-    return (
-        f"Costs by share of kernel time: measured {c.measured:.0f} %, modelled {c.modelled:.0f} %,"
-        f" inferred {c.inferred:.0f} %, unknown {c.unknown:.0f} %"
+def _coverage(c: Coverage, s: Summary) -> Iterator[str]:
+    if not s.kernels or c == Coverage():
+        return
+    yield (
+        f"Costs by share of {'op' if s.on_cpu else 'kernel'} time: measured {c.measured:.0f} %,"
+        f" modelled {c.modelled:.0f} %, inferred {c.inferred:.0f} %, unknown {c.unknown:.0f} %"
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rooflight.cli.analyze import trace_files
 from rooflight.cli.terminal import fit
-from rooflight.client import Client, Job
+from rooflight.client import Client, Job, Rejected
 from rooflight.errors import Refused
 
 DEFAULT_SERVER = "http://127.0.0.1:8585"
@@ -57,12 +57,21 @@ def run(args: argparse.Namespace) -> int:
     client = Client(args.server, token, insecure=args.insecure)
     project = client.create_project(args.project)
     new = client.create_run(project.id, args.run)
-    jobs = [(path, client.upload_trace(new.id, path, _progress(path))) for path in files]
+    jobs = [(path, send(client, new.id, path)) for path in files]
     if not args.no_wait:
         for path, job in jobs:
             check(path, client.wait(job))
     print(client.page(new.id))
     return 0
+
+
+def send(client: Client, run: str, path: Path) -> Job:
+    """Upload one trace; a rejection names the file."""
+    try:
+        return client.upload_trace(run, path, _progress(path))
+    except Rejected as e:
+        where = f"{path}: {e.where}" if e.where else str(path)
+        raise Rejected(e.status, e.title, where, e.hint) from e
 
 
 def check(path: Path, job: Job) -> None:

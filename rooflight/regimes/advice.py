@@ -16,6 +16,14 @@ MEANING: Mapping[str, str] = {
     "dependency": "queued work waiting for something else",
     "unknown": "kernels of unknown cost and gaps of unknown cause",
 }
+#: As above where the host CPU is the device (DEFINITIONS §20), where it differs.
+MEANING_ON_CPU: Mapping[str, str] = {
+    "compute": "ops at the compute roof of this CPU",
+    "memory": "ops at the memory bandwidth of this CPU",
+    "latency": "ops that keep neither the cores nor the memory busy",
+    "host": "code between the ops",
+    "unknown": "ops of unknown cost or without a roof",
+}
 #: Regime of a step or run → the first thing to try.
 FIRST: Mapping[str, str] = {
     "compute": (
@@ -60,16 +68,23 @@ FIRST: Mapping[str, str] = {
 #: Where the host CPU is the device (DEFINITIONS §20), what differs.
 FIRST_ON_CPU: Mapping[str, str] = {
     "compute": (
-        "Use fewer or cheaper FLOPs: a lower precision that this CPU has units for (BF16), or all of its cores"
-        " (OMP_NUM_THREADS); then a GPU."
+        "Use fewer or cheaper FLOPs: a lower precision that this CPU has units for (BF16), or all of its"
+        " cores (OMP_NUM_THREADS); then a GPU."
     ),
     "latency": "Do more per call: larger batches, fused ops (torch.compile), fewer small tensors.",
-    "host": "Move Python work out of the step: vectorise loops over elements, do logging and checks less often.",
+    "host": (
+        "Move Python work out of the step: vectorise loops over elements, do logging and checks less often."
+    ),
     "unknown": (
         "Measure this CPU's roofs (rooflight-agent calibrate) and record with shapes (record_shapes=True), so"
         " that costs and roofs are known."
     ),
 }
+
+
+def meaning(regime: str, *, on_cpu: bool = False) -> str:
+    """What the time of a regime is spent on; ``KeyError`` for what is no regime."""
+    return (MEANING_ON_CPU if on_cpu else MEANING).get(regime, MEANING[regime])
 
 
 def advice(regime: str | None, *, on_cpu: bool = False) -> str:

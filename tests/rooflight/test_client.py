@@ -385,6 +385,16 @@ def test_a_refused_trace_ends_with_2_and_one_line(script, trace, capsys):
     assert err == f"rooflight upload: no traceEvents ({trace}: byte 3). send a trace\n"
 
 
+def test_a_trace_that_is_rejected_at_once_is_named(script, trace, capsys):
+    script.answers = [
+        *MADE[:2],
+        (400, {"title": "it is truncated", "where": "byte 7", "hint": "copy it again"}),
+    ]
+    assert main(["upload", str(trace), "--server", script.url]) == 2
+    said = f"the server answered 400: it is truncated ({trace}: byte 7). copy it again"
+    assert capsys.readouterr().err == f"rooflight upload: {said}\n"
+
+
 def test_a_wrong_token_ends_with_2_and_one_line(script, trace, capsys):
     script.answers = [(401, {"title": "no such token", "status": 401})]
     assert main(["upload", str(trace), "--server", script.url, "--token", "rfl_bad"]) == 2

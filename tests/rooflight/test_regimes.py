@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rooflight.protocol import PARTS, REGIMES
-from rooflight.regimes.advice import FIRST, FIRST_ON_CPU, MEANING, advice
+from rooflight.regimes.advice import FIRST, FIRST_ON_CPU, MEANING, MEANING_ON_CPU, advice, meaning
 from rooflight.regimes.kernels import KernelFacts, Verdict, kernel_regime
 from rooflight.regimes.steps import GROUPS, grouped, run_regime, step_regime, summed, unexplained_idle
 from rooflight.roofline.bounds import Bound
@@ -244,6 +244,9 @@ def test_the_run_is_judged_by_its_steps_together():
 
 def test_every_regime_has_advice_and_no_regime_tells_how_to_get_one():
     assert set(FIRST) == set(MEANING) == set(REGIMES)
+    assert set(MEANING_ON_CPU) < set(REGIMES)
+    assert meaning("host") == MEANING["host"] != meaning("host", on_cpu=True)
+    assert meaning("input", on_cpu=True) == MEANING["input"]
     assert set(FIRST_ON_CPU) < set(REGIMES)
     assert advice("latency", on_cpu=True) == FIRST_ON_CPU["latency"] != FIRST["latency"]
     assert advice("input", on_cpu=True) == FIRST["input"], "the loader is the same on a CPU"
