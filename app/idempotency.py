@@ -11,8 +11,8 @@ from fastapi.responses import JSONResponse
 from sqlalchemy import select, update
 
 from app.db import WriteSession, insert_new
-from app.errors import Conflict
 from app.models import IdempotencyKey, utcnow
+from app.problems import Conflict
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from app.errors import Problem
+from app.problems import Problem
 from rooflight import __version__, protocol
 
 _REF = "#/components/schemas/{name}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.errors import Forbidden
 from app.models import Token
+from app.problems import Forbidden
 from app.tokens.service import SCOPES
 
 

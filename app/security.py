@@ -21,8 +21,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import principal
 from app.db import Database
-from app.errors import Forbidden, ServiceError, Unauthorized, answer, problem_of
+from app.errors import answer
 from app.principal import Principal
+from app.problems import Forbidden, ServiceError, Unauthorized, problem_of
 from app.settings import LOOPBACK, Settings
 from app.tokens import service as tokens
 

@@ -1,6 +1,7 @@
 """Launches in the event store: one immutable Parquet file per profile, by project and day.
 
-DuckDB writes and reads them in memory; there is no shared database file that a second process could not open.
+DuckDB writes and reads them in memory (numpy columns go in as they are); there is no shared database file
+that a second process could not open.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import pandas as pd
 
 from app.text import clean
 
@@ -31,16 +31,15 @@ class EventStore:
         self, project_id: str, day: date, profile_id: str, launches: Mapping[int, Columns]
     ) -> str | None:
         """Write the launches of each rank; the file's name, or ``None`` when there is no launch."""
-        frames = [_frame(rank, columns) for rank, columns in sorted(launches.items())]
-        frame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
-        if frame.empty:
+        columns = _joined(launches)
+        if not columns or not len(columns["rank"]):
             return None
         name = f"{project_id}/{day.isoformat()}/{profile_id}.parquet"
         path = self.path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".partial")
         try:
-            _copy(frame, partial)
+            _copy(columns, partial)
             partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)
@@ -73,10 +72,15 @@ class EventStore:
         return (found or (0,))[0], rows
 
 
-def _frame(rank: int, columns: Columns) -> pd.DataFrame:
-    frame = pd.DataFrame({name: _storable(values) for name, values in columns.items()})
-    frame.insert(0, "rank", np.int64(rank))
-    return frame
+def _joined(launches: Mapping[int, Columns]) -> dict[str, np.ndarray]:
+    """The columns of all ranks, one below the other, with the rank as the first."""
+    tables = [(rank, columns) for rank, columns in sorted(launches.items()) if columns]
+    if not tables:
+        return {}
+    sizes = [len(next(iter(columns.values()))) for _, columns in tables]
+    ranks = np.repeat(np.array([rank for rank, _ in tables], np.int64), sizes)
+    names = tables[0][1]
+    return {"rank": ranks} | {n: _storable(np.concatenate([c[n] for _, c in tables])) for n in names}
 
 
 def _storable(values: np.ndarray) -> np.ndarray:
@@ -93,9 +97,9 @@ def _connect() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(":memory:", config={"threads": 1, "autoinstall_known_extensions": "false"})
 
 
-def _copy(frame: pd.DataFrame, path: Path) -> None:
+def _copy(columns: Columns, path: Path) -> None:
     with _connect() as connection:
-        connection.register("launches", frame)
+        connection.register("launches", columns)
         quoted = str(path).replace("'", "''")
         connection.execute(f"COPY launches TO '{quoted}' (FORMAT parquet, COMPRESSION zstd)")
     fd = os.open(path, os.O_RDONLY)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from app.errors import Conflict
+from app.problems import Conflict
 from rooflight.protocol import SCHEMA_VERSION, Document, Flag
 
 

@@ -14,7 +14,6 @@ from sqlalchemy import or_, select
 from app.blobs import BlobStore
 from app.db import Database
 from app.documents import unpack
-from app.errors import Conflict, problem_of
 from app.events.parquet import EventStore
 from app.ingest.merge import merge
 from app.ingest.persist import store
@@ -22,6 +21,7 @@ from app.ingest.storable import storable
 from app.jobs import queue
 from app.models import CalibrationRow, Job, Profile, Run, utcnow
 from app.models.base import new_id
+from app.problems import Conflict, problem_of
 from app.runs.queries import lock_run
 from app.settings import Settings
 from rooflight.errors import Refused, RooflightError
@@ -65,7 +65,7 @@ def analyzed(
 
 
 async def perform(
-    job_id: str, worker: str, settings: Settings, database: Database, analyzer: Analyzer = analyzed
+    job_id: str, worker: str, settings: Settings, database: Database, analyzer: Analyzer
 ) -> str:
     """Do the job and store its result; the state it ends in.  Raises what is not the input's fault."""
     blobs, events = BlobStore(settings.data), EventStore(settings.data)

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from starlette.requests import ClientDisconnect
 
 from app.blobs import Incoming
-from app.errors import ServiceError
+from app.problems import ServiceError
 from app.text import clean
 from rooflight.errors import Refused
 from rooflight.readers.source import Checker, Limits
@@ -76,7 +76,8 @@ async def _drain(stream: AsyncIterator[bytes]) -> None:
 def shown_name(filename: str | None) -> str:
     """The file's name as it is shown: the last part of a path, at most 200 characters."""
     name = clean(filename or "").replace("\\", "/")
-    return PurePosixPath(name).name[-200:] or "trace.json"
+    last = PurePosixPath(name).name[-200:]
+    return last if last.strip(". ") else "trace.json"
 
 
 def check_media(content_type: str | None) -> None:

@@ -15,25 +15,29 @@ import signal
 import sys
 import traceback
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from app.ingest.tasks import Analyzer
 
 MEMORY, STALE, LOST, ERROR = "memory", "stale", "lost", "error"
 
 
-def main() -> int:
-    """Do as ordered; 0 whenever the outcome could be told."""
+def main(analyzer: Analyzer | None = None) -> int:
+    """Do as ordered; 0 whenever the outcome could be told.  ``analyzer`` replaces that of the product."""
     orders = json.loads(sys.stdin.buffer.read())
     _die_with_parent(orders["parent"])
     _limit_memory(orders["settings"]["worker_memory_mib"])
-    outcome, detail = _attempt(orders)
+    outcome, detail = _attempt(orders, analyzer)
     sys.stdout.write(json.dumps({"outcome": outcome, "detail": detail}) + "\n")
     sys.stdout.flush()
     return 0
 
 
-def _attempt(orders: dict) -> tuple[str, str]:  # type: ignore[type-arg]
+def _attempt(orders: dict[str, Any], analyzer: Analyzer | None) -> tuple[str, str]:
     # Imported here: under the memory limit, and after the promise to die with the parent.
     from app.db import Database
-    from app.ingest.tasks import Stale, perform
+    from app.ingest.tasks import Stale, analyzed, perform
     from app.jobs.queue import LeaseLost
     from app.settings import Settings
 
@@ -41,7 +45,8 @@ def _attempt(orders: dict) -> tuple[str, str]:  # type: ignore[type-arg]
         settings = Settings.model_validate(orders["settings"])
         database = Database(settings.url, pooled=False)
         try:
-            return await perform(orders["job_id"], orders["worker"], settings, database)
+            do = analyzer or analyzed
+            return await perform(orders["job_id"], orders["worker"], settings, database, do)
         finally:
             await database.close()
 

@@ -6,9 +6,10 @@ from fastapi import APIRouter
 from sqlalchemy import select
 
 from app.deps import Caller, Reading
-from app.errors import NotFound, Problem, problems
+from app.errors import problems
 from app.jobs.schemas import JobOut
 from app.models import Job, Run
+from app.problems import NotFound, Problem
 from app.text import clean
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])

@@ -12,9 +12,9 @@ from sqlalchemy import and_, exists, or_, select, update
 from sqlalchemy.orm import aliased
 
 from app.db import Database, WriteSession
-from app.errors import Problem
 from app.models import Blob, Job, Profile, Run, utcnow
 from app.models.jobs import DONE, FAILED, MAX_ATTEMPTS, QUEUED, REFUSED, RUNNING
+from app.problems import Problem
 
 
 class LeaseLost(Exception):  # noqa: N818

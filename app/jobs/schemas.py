@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from app.errors import Problem
+from app.problems import Problem
 from app.times import Instant
 
 

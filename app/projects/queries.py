@@ -6,10 +6,10 @@ from sqlalchemy import or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import ReadSession, WriteSession, insert_new
-from app.errors import Forbidden, NotFound
 from app.models import Project
 from app.models.base import new_id, utcnow
 from app.principal import Principal
+from app.problems import Forbidden, NotFound
 from app.text import clean
 
 

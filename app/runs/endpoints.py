@@ -11,8 +11,9 @@ from fastapi.responses import JSONResponse
 from starlette.responses import Response
 
 from app.deps import Caller, Db, IdempotencyKeyHeader, Reading
-from app.errors import NotFound, problems
+from app.errors import problems
 from app.idempotency import Outcome, digest_of, once
+from app.problems import NotFound
 from app.projects.queries import find_project
 from app.runs import queries
 from app.runs.regimes import regimes

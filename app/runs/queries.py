@@ -11,8 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import WriteSession
 from app.documents import unpack
-from app.errors import NotFound, Problem
 from app.models import Project, Run, RunDocument
+from app.problems import NotFound, Problem
 from app.runs.schemas import RunIn, RunPage, RunSummary
 from app.text import clean
 from rooflight import protocol
