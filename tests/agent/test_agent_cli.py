@@ -335,3 +335,37 @@ def test_nothing_measured_is_said_as_such() -> None:
 
 def test_names_from_outside_do_not_drive_the_terminal() -> None:
     assert printable("a\x1b[31mb\nc\u202ed") == "a?[31mb?c?d"
+
+
+@pytest.mark.torch
+def test_the_starved_workload_is_found_to_be_input_bound(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """From the real profiler through the real analysis: the verdict is the one that was built in."""
+    arguments = ["run", "--workload", "starved", "--steps", "5", "--device", "cpu", "--no-calibrate"]
+    assert main([*arguments, "--no-push", "--out", str(tmp_path), "--json"]) == 0
+    got = json.loads(capsys.readouterr().out)
+    assert (got["kind"], got["n_steps"], got["regime"]) == ("cpu", 5, "input")
+    document = decode((tmp_path / "analysis.json").read_bytes())
+    cpu = document.ranks[0].cpu
+    assert cpu is not None
+    for step in cpu.steps:
+        parts = sum(getattr(step.parts_us, name) for name in Parts.__struct_fields__)
+        assert parts == pytest.approx(step.step_time_us, abs=0.0005)
+
+
+@pytest.mark.torch
+def test_the_calibration_of_this_device_is_the_roof(tmp_path: Path) -> None:
+    from agent.device import pick
+    from agent.profiling import Plan, record
+
+    trace = tmp_path / "trace.json.gz"
+    record(run_command.WORKLOADS["gemm"], pick("cpu"), Plan(2, 1, "small"), trace)
+    calibration = Calibration("AMD EPYC", "cpu", "2026-12-01T10:00:00Z", {"fp32": 0.117}, stream_gbs=27.7)
+    cpu = run_command.analyse(trace, calibration).ranks[0].cpu
+    assert cpu is not None
+    assert cpu.roof.compute["fp32"].practical == pytest.approx(0.117e12)
+    assert cpu.roof.memory is not None
+    assert cpu.roof.memory.practical == pytest.approx(27.7e9)
+    assert cpu.roof.memory.origin == "measured"
+    assert run_command.analyse(trace, None).ranks[0].cpu.roof.memory is None  # type: ignore[union-attr]
