@@ -40,11 +40,10 @@ class PageParts(html.parser.HTMLParser):
         return " ".join(" ".join(self.text).replace("\u202f", "").split())
 
     def shows_time(self, us: float) -> bool:
-        """Whether some number of at least three digits is ``us``, in µs, ms or s, as far as it is written."""
-        shown = [
-            n for n in re.findall(r"\d+(?:\.\d+)?", self.words) if len(n.replace(".", "").lstrip("0")) >= 3
-        ]
-        return any(_is_rounded(us / unit, number) for unit in (1.0, 1e3, 1e6) for number in shown)
+        """Whether some number is ``us``, in µs, ms or s, as far as it is written; those of few digits,
+        which are on every page, do not count."""
+        numbers = re.findall(r"\d+\.\d\d+|\d\d+\.\d|\d{3,}", self.words)
+        return any(_is_rounded(us / unit, number) for unit in (1.0, 1e3, 1e6) for number in numbers)
 
 
 def _is_rounded(value: float, number: str) -> bool:
