@@ -70,7 +70,8 @@ def bound(work: Work, roofs: Roofs) -> Bound:
     800 GB/s are 125 829 ns; so the bound is the former, and AI 1365 lies right of the ridge 125.
     """
     roof = compute_ceiling(work, roofs)
-    compute_ns = _time_ns(work.flops, _practical(roof))
+    # No FLOPs take no time on any unit, also on one whose roof (or type) is unknown.
+    compute_ns = 0.0 if work.flops == 0 else _time_ns(work.flops, _practical(roof))
     memory_ns = _time_ns(work.bytes, _practical(roofs.memory))
     link_ns = _time_ns(work.link_bytes, _practical(_link_ceiling(work, roofs)))
     ai, ridge = _ratio(work.flops, work.bytes), _ratio(_practical(roof), _practical(roofs.memory))
@@ -137,15 +138,11 @@ def _datasheet_ns(work: Work, roof: Ceiling | None, roofs: Roofs) -> float | Non
 
 
 def _time_ns(amount: float | None, rate_per_s: float | None) -> float | None:
-    if amount is None:
-        return None
-    if amount == 0:
-        return 0.0
-    return None if rate_per_s is None else amount / rate_per_s * NS_PER_S
+    return None if amount is None or rate_per_s is None else amount / rate_per_s * NS_PER_S
 
 
 def _missing(amount: float | None, time_ns: float | None) -> bool:
-    return amount is not None and time_ns is None
+    return bool(amount) and time_ns is None
 
 
 def _practical(ceiling: Ceiling | None) -> float | None:

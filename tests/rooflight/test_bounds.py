@@ -73,6 +73,14 @@ def test_a_device_without_roofs_bounds_nothing():
     assert not b.above_datasheet(1.0)
 
 
+def test_work_of_nothing_still_needs_a_memory_roof_to_be_judged():
+    """An op on an uncalibrated CPU that neither computes nor moves anything is unknown, not latency."""
+    b = bound(work(0, 0, dtype=None, matrix=False), Roofs())
+    assert (b.compute_ns, b.memory_ns) == (0.0, None)
+    assert b.peak_known, "nothing is known that a missing roof would keep from being bounded"
+    assert bound(work(0, 0, dtype=None, matrix=False), ROOFS).memory_ns == 0.0
+
+
 @pytest.mark.parametrize("broken", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_ceiling_that_is_no_rate_is_no_ceiling(broken):
     roofs = Roofs(compute={"fp16": Ceiling(broken, broken)}, memory=Ceiling(broken, broken))
