@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rooflight.metrics import METRICS
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -16,18 +18,23 @@ class Column:
     sortable: bool = True
 
 
+def _figure(key: str, field: str, cls: str, label: str = "") -> Column:
+    metric = METRICS[f"kernel.{field}"]
+    return Column(key, label or metric.label, metric.explanation, f"num {cls}".strip())
+
+
 COLUMNS = (
-    Column("name", "Kernel", "short name and the op that launched it; the full name is in the details"),
-    Column("regime", "Regime", "what bounds the group: decided once from its median launch"),
-    Column("time", "Time, ms", "sum of the durations of its launches over the recording", "num"),
-    Column("share", "Share, %", "of the time of all kernels", "num opt"),
-    Column("calls", "Launches", "launches in the recording", "num opt"),
-    Column("p50", "p50, µs", "median duration of a launch", "num opt"),
-    Column("p99", "p99, µs", "99th percentile of the durations", "num opt-l"),
-    Column("durations", "Durations", "launches in twelve bins from shortest to longest", "opt-l", False),
-    Column("tflops", "TFLOP/s", "FLOPs / time; a multiply-add is 2 FLOPs", "num opt-l"),
-    Column("gbs", "GB/s", "bytes of device memory / time", "num opt-l"),
-    Column("ai", "FLOP/B", "arithmetic intensity: FLOPs per byte of device memory", "num opt-l"),
-    Column("roof", "Of roof", "bound time / time, against the practical roofs", "num"),
-    Column("origin", "Cost", "where FLOPs and bytes come from", "opt-l"),
-)  # fmt: skip
+    Column("name", "Kernel", "The short name and the op that launched it; the full name is in the details."),
+    Column("regime", "Regime", "What bounds the group, decided once from its median launch."),
+    _figure("time", "time_us", "", "Time, ms"),
+    _figure("share", "share_pct", "opt", "Share, %"),
+    _figure("calls", "count", "opt"),
+    _figure("p50", "p50_us", "opt", "p50, µs"),
+    _figure("p99", "p99_us", "opt-l", "p99, µs"),
+    Column("durations", "Durations", "Launches in twelve bins from shortest to longest.", "opt-l", False),
+    _figure("tflops", "achieved_tflops", "opt-l", "TFLOP/s"),
+    _figure("gbs", "achieved_gbs", "opt-l", "GB/s"),
+    _figure("ai", "ai", "opt-l", "FLOP/B"),
+    _figure("roof", "roof_fraction", "", "Of roof"),
+    Column("origin", "Cost", "Where FLOPs and bytes come from.", "opt-l"),
+)

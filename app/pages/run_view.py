@@ -148,6 +148,7 @@ class RunView:
     n_plotted: int
     n_above: int
     n_held: int
+    software: list[tuple[str, str]]
 
 
 AnyStep = Step | CpuStep
@@ -219,6 +220,7 @@ def run_view(document: Document, rank_n: int | None = None, step_n: int | None =
         n_plotted=len(points),
         n_above=sum(k.above_peak for k in kernels),
         n_held=min(len(kernels), MAX_ROWS),
+        software=[(k.replace("_version", "").replace("_", " "), v) for k, v in rank.software.items()][:4],
     )
 
 
@@ -268,7 +270,8 @@ def _parts(
     with_parts = [as_dict(s.parts_us) for s in chosen if s.parts_us is not None]
     if with_parts:
         kind = "inferred step" if inferred else "step"
-        of = f"step {step_n}" if step_n is not None else f"mean of {n.count(len(with_parts))} {kind}s"
+        one = step_n if step_n is not None else chosen[0].n
+        of = f"{kind} {one}" if len(with_parts) == 1 else f"mean of {n.count(len(with_parts))} {kind}s"
         return {p: _mean([d[p] for d in with_parts]) or 0.0 for p in PARTS}, of
     if rank.cpu is not None and not rank.devices:
         return as_dict(rank.cpu.parts_us or Parts()), "whole recording"
@@ -362,7 +365,7 @@ def roof_rows(roofs: Roofs, drawn: list[Kernel]) -> list[RoofRow]:
             CEILINGS.get(f.origin, f.origin),
             "",
         )
-        for f in reversed(flats(roofs, drawn))
+        for f in sorted(flats(roofs, drawn), key=lambda f: not f.used)
     ]
     memory = roofs.memory or Ceiling()
     if memory.practical or memory.datasheet:

@@ -2,40 +2,12 @@
 
 from __future__ import annotations
 
-from rooflight.protocol import IDLE_PARTS
+from rooflight.metrics import METRICS
+from rooflight.protocol import IDLE_PARTS, PARTS
 
-NAMES = {
-    "compute": "Compute",
-    "memory": "Memory",
-    "latency": "Latency",
-    "unknown": "Unknown",
-    "communication": "Communication",
-    "copy": "Copies",
-    "input": "Input",
-    "sync": "Sync",
-    "dispatch": "Dispatch",
-    "host": "Host",
-    "launch": "Launch",
-    "dependency": "Dependency",
-    "unknown_idle": "Idle, no cause",
-}
-
-#: What a part means, shown on hover; for a device and, where it differs, for the CPU.
-MEANING = {
-    "compute": "kernels that keep the arithmetic units at 60 % of their practical roof or more",
-    "memory": "kernels that keep the memory at 60 % of its practical bandwidth or more",
-    "latency": "kernels that keep neither arithmetic nor memory busy",
-    "unknown": "kernels whose FLOPs or bytes are not known",
-    "communication": "only communication kernels run: nothing hides them",
-    "copy": "only copies and memsets run",
-    "input": "the device is idle while the host waits for the next batch",
-    "sync": "the device is idle while the host waits inside a synchronising call",
-    "dispatch": "the device is idle while the host works through framework calls",
-    "host": "the device is idle while the host runs other code",
-    "launch": "the device is idle between a launch and the start of its kernel",
-    "dependency": "the device is idle though the next kernel was queued: it waits for other work",
-    "unknown_idle": "the device is idle and the recording holds no launch that tells why",
-}
+NAMES = {part: METRICS[f"part.{part}"].label for part in PARTS}
+#: What a part means, shown on hover.
+MEANING = {part: METRICS[f"part.{part}"].explanation for part in PARTS}
 
 #: Colour class of a part: launch and dispatch share latency's, sync shares host's.
 COLOURS = {"unknown_idle": "unknown"}

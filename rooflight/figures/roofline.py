@@ -17,7 +17,9 @@ from rooflight.protocol import REGIMES, Ceiling, Document, Kernel, Rank, Roofs
 SYMBOLS = {"measured": "square", "modelled": "circle", "inferred": "diamond", "unknown": "x"}
 _BIGGEST, _SMALLEST = 46.0, 6.0  # diameters in px; area is time between them
 _LABEL = 34
-_DECADES = 7  # of height: a group slower than 1e-7 of the top would flatten all others
+# What is slower than 1e-4 of the top flattens all others: it is left below the frame and counted, as long as
+# those groups together are less than this share of the drawn time.
+_DECADES, _NEGLIGIBLE = 4, 0.01
 
 
 def roofline(document: Document, rank: int = 0) -> dict[str, Any]:
@@ -67,15 +69,25 @@ class _Figure:
         return (min(xs) / 3, max(xs) * 3) if xs else (0.1, 1000.0)
 
     def _y_range(self, top: float) -> tuple[float, float]:
-        """Every point and roof, but never more than seven decades: what is lower is counted."""
+        """Every roof and every point that matters: see the constants above; what is lower is counted."""
         if not top:
             return 1e-3, 1e3
-        rates = [p.flop_per_s for p in self.points if p.flop_per_s > top / 10**_DECADES]
-        below = len(self.points) - len(rates)
-        if below:
-            self.absent["below"] = below
-        low = min([*rates, *(_height(f) / 10 for f in self.flats if f.used)], default=top / 1e3)
-        return low / 2.5 / self.scale, top * 2 / self.scale
+        slow, low = self._below(top)
+        if slow:
+            self.absent["below"] = slow
+        roofs = [_height(f) / 10 for f in self.flats if f.used]
+        return min([low, *roofs]) / 2.5 / self.scale, top * 2 / self.scale
+
+    def _below(self, top: float) -> tuple[int, float]:
+        """How many of the slowest points are left below the frame, and the rate of the next."""
+        slowest = sorted(self.points, key=lambda p: p.flop_per_s)
+        total = sum(p.kernel.time_us for p in slowest)
+        spent = 0.0
+        for i, p in enumerate(slowest):
+            spent += p.kernel.time_us
+            if p.flop_per_s > top / 10**_DECADES or spent > _NEGLIGIBLE * total:
+                return i, p.flop_per_s
+        return 0, top / 1e3
 
     def _roof_traces(self) -> list[dict[str, Any]]:
         roofs = self.flats or ([Flat([], None, None, "", True, None, None)] if self.memory.practical else [])

@@ -111,14 +111,23 @@ def test_a_figure_is_strict_json_even_without_points_or_roofs(kernels: list[Kern
     assert all(math.isfinite(v) for axis in ("xaxis", "yaxis") for v in figure["layout"][axis]["range"])
 
 
-def test_both_ends_of_the_axes_hold_every_point() -> None:
+def test_both_axes_hold_every_point_that_takes_time() -> None:
     rows = [kernel(f"k{i}", 10**i, 10**6, 1000.0) for i in range(4, 13)]
     figure = roofline(a_chart(rows, h100()))
     for axis, at in (("xaxis", 0), ("yaxis", 1)):
         low, high = figure["layout"][axis]["range"]
-        shown = [math.log10(p[at]) for p in points(figure).values()]
-        hidden = sum(not low <= v <= high for v in shown)
-        assert hidden == (figure["layout"]["meta"]["below_frame"] if axis == "yaxis" else 0)
+        assert all(low < math.log10(p[at]) < high for p in points(figure).values())
+    assert figure["layout"]["meta"]["below_frame"] == 0
+
+
+def test_slow_points_without_weight_are_left_below_the_frame_and_counted() -> None:
+    slow = [kernel(f"slow{i}", 1, 10**3, 1.0) for i in range(3)]  # 1 FLOP in 1 µs: 1e-6 TFLOP/s
+    figure = roofline(a_chart([kernel("big", 10**12, 10**10, 4000.0), *slow], h100()))
+    low, _ = figure["layout"]["yaxis"]["range"]
+    assert figure["layout"]["meta"]["below_frame"] == 3  # 3 of 4003 µs: under 1 %
+    assert math.log10(1e-6) < low < math.log10(250)
+    left = 10 ** figure["layout"]["xaxis"]["range"][0]
+    assert left < 1e-3  # the x range contains them all the same
 
 
 def test_area_is_time() -> None:

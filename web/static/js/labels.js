@@ -12,7 +12,11 @@ const CHAR = 6.1, LINE = 15;
 export function place(dots, taken, frame, limit = 7) {
   const boxes = [...taken], out = [];
   const circles = dots.map((d) => ({ x0: d.x - d.r, x1: d.x + d.r, y0: d.y - d.r, y1: d.y + d.r }));
-  for (const dot of dots.slice(0, limit)) {
+  const said = new Set();
+  for (const dot of dots) {
+    if (out.length === limit || said.size >= 2 * limit) break;
+    if (said.has(dot.text)) continue;      // one name once, at its largest point
+    said.add(dot.text);
     const found = spot(dot, boxes, circles, frame);
     if (!found) continue;
     boxes.push(found.box);

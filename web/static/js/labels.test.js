@@ -40,3 +40,8 @@ test('the quiet end of a line is away from the points', () => {
   const spot = quietest({ x: 0, y: 100 }, { x: 500, y: 100 }, [{ x: 100, y: 100 }, { x: 140, y: 110 }], 150);
   assert.ok(spot.x > 250);
 });
+
+test('a name is written once, at its largest point', () => {
+  const dots = [{ x: 100, y: 100, r: 9, text: 'bn' }, { x: 300, y: 200, r: 5, text: 'bn' }, { x: 400, y: 300, r: 4, text: 'mm' }];
+  assert.deepEqual(place(dots, [], frame).map((f) => [f.dot.text, f.dot.x]), [['bn', 100], ['mm', 400]]);
+});

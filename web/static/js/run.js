@@ -28,6 +28,7 @@ function refresh(options) {
   $('[data-none]').hidden = count.shown > 0;
   $('[data-clear]').hidden = !filtered(state);
   $('[data-more-line]').hidden = count.visible >= count.shown;
+  $('[data-more-button]').textContent = `Show ${thousands(Math.min(200, count.shown - count.visible))} more`;
   chips();
   plot?.focus(filtered(state) ? table.indices() : null);
   remember();
@@ -128,7 +129,9 @@ async function wireChart() {
     figureEl.textContent = `The chart did not come (HTTP ${answer.status}). The table below holds the same numbers.`;
     return;
   }
-  plot = roofline(figureEl, await answer.json(), {
+  const figure = await answer.json();
+  sayBelow(figure.layout.meta.below_frame);
+  plot = roofline(figureEl, figure, {
     onSelect(set) { state.pick = set && set.size ? set : null; refresh(); },
     onPoint(i) { table?.choose(i, { scroll: false }); },
   });
@@ -137,6 +140,14 @@ async function wireChart() {
     plot.tool(b.dataset.tool);
   });
   await plot.ready;
+}
+
+// Points far below every roof would flatten the chart: they are counted with those that have no place.
+function sayBelow(n) {
+  const list = $('[data-absent]');
+  if (!n || !list) return;
+  list.append(Object.assign(document.createElement('dt'), { textContent: 'below the frame' }));
+  list.append(Object.assign(document.createElement('dd'), { textContent: `${thousands(n)} group${n === 1 ? '' : 's'}` }));
 }
 
 async function restore() {
