@@ -32,6 +32,7 @@ FAMILIES = (
     "collective",
     "memory",
     "triton",
+    "composite",
 )
 
 for _family in FAMILIES:

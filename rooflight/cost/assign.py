@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rooflight.cost import registry
 from rooflight.cost.arguments import Arguments
-from rooflight.cost.conv import Gradients
+from rooflight.cost.conv import gradients
 from rooflight.cost.estimate import priced
 from rooflight.cost.model import MODELLED, UNKNOWN, Cost, OpCall
 from rooflight.cost.tensor import Unknown
@@ -67,23 +67,13 @@ def conv_backward_shares(call: OpCall) -> tuple[Cost, Cost]:
     if model is None or model.family != "conv_bwd":
         return Cost(reason="unknown_op"), Cost(reason="unknown_op")
     try:
-        gradients = _gradients(call)
+        both = gradients(Arguments(call))
     except Unknown as unknown:
         nothing = Cost(reason=unknown.reason, family="conv_bwd", matrix=True)
         return nothing, nothing
-    shares = gradients.share_of_input(), gradients.share_of_weight()
+    shares = both.share_of_input(), both.share_of_weight()
     data, weight = (priced(share or NOTHING, model) for share in shares)
     return replace(data, family="conv_dgrad"), replace(weight, family="conv_wgrad")
-
-
-def _gradients(call: OpCall) -> Gradients:
-    """The operands of a backward pass, in whatever order its library takes them."""
-    args = Arguments(call)
-    if "cudnn" in call.op:
-        return Gradients.of(args, grad=1, x=0, mask=10)
-    if "miopen" in call.op:
-        return Gradients.of(args, grad=1, x=0, mask=9)
-    return Gradients.of(args)
 
 
 def _by_gradient(cost: Cost, call: OpCall, kernels: Sequence[Part]) -> list[Cost]:

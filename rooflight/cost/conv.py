@@ -169,19 +169,19 @@ def convolution_backward(args: Arguments) -> Work:
     """Each multiply-add of the forward pass appears once in the gradient of the input and once in that
     of the weight: forward FLOPs times the number of them that the mask asks for.  Reads dO, the weight
     for the input's gradient and the input for the weight's; writes what the mask asks for."""
-    return Gradients.of(args).work()
+    return gradients(args).work()
 
 
 @cost_model("aten::cudnn_convolution_backward", family="conv_bwd", matrix=True)
 def cudnn_convolution_backward(args: Arguments) -> Work:
     """As convolution_backward, of torch up to 1.10: (input, dO, weight, ..., mask of two)."""
-    return Gradients.of(args, grad=1, x=0, mask=10).work()
+    return gradients(args).work()
 
 
 @cost_model("aten::miopen_convolution_backward", family="conv_bwd", matrix=True)
 def miopen_convolution_backward(args: Arguments) -> Work:
     """As convolution_backward, of torch up to 1.10: (input, dO, weight, ..., mask of three)."""
-    return Gradients.of(args, grad=1, x=0, mask=9).work()
+    return gradients(args).work()
 
 
 @cost_model(
@@ -193,8 +193,9 @@ def miopen_convolution_backward(args: Arguments) -> Work:
 def backward_input(args: Arguments) -> Work:
     """The gradient of the input alone: forward FLOPs, reads dO and the weight.  (size, dO, weight)"""
     grad, w = args.tensor(1), args.tensor(2)
-    out = Piece(product(args.sizes(0)), grad.dtype) if args.has_values else None
-    return Work(_macs(grad, w), pieces(grad, w), pieces(out) if out else None, grad.dtype)
+    dims = _own_dims(args)
+    writes = None if dims is None else pieces(Piece(product(dims), grad.dtype))
+    return Work(_macs(grad, w), pieces(grad, w), writes, grad.dtype, _source(args))
 
 
 @cost_model(
@@ -206,8 +207,11 @@ def backward_input(args: Arguments) -> Work:
 def backward_weight(args: Arguments) -> Work:
     """The gradient of the weight alone: forward FLOPs, reads dO and the input.  (size, dO, input)"""
     grad, x = args.tensor(1), args.tensor(2)
-    w = Tensor(_weight_dims(args), grad.dtype)
-    return Work(_macs(grad, w), pieces(grad, x), pieces(w), grad.dtype)
+    dims = _own_dims(args)
+    if dims is None:
+        raise Unknown("no_shapes")
+    w = Tensor(dims, grad.dtype)
+    return Work(_macs(grad, w), pieces(grad, x), pieces(w), grad.dtype, _source(args))
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,17 +223,6 @@ class Gradients:
     w: Tensor
     mask: tuple[bool, ...]
     macs: int
-
-    @classmethod
-    def of(cls, args: Arguments, grad: int = 0, x: int = 1, mask: int = 10) -> Gradients:
-        dy, inp, w = args.tensor(grad), args.tensor(x), args.tensor(2)
-        wanted = args.flags(mask)
-        if wanted is None:
-            # Older recordings have no values: both gradients, as everywhere but in a first layer.
-            wanted = (True, True, False)
-        transposed = args.flag(7) is True and grad == 0
-        macs = _macs(inp if transposed else dy, w)
-        return cls(dy, inp, w, (*wanted, False, False)[:3], macs)
 
     def work(self) -> Work:
         reads = pieces(self.grad, self.w if self.mask[0] else None, self.x if self.mask[1] else None)
@@ -257,6 +250,23 @@ class Gradients:
         return Piece(channels, self.grad.dtype)
 
 
+def gradients(args: Arguments) -> Gradients:
+    """The operands of a backward pass, in whatever order its library takes them."""
+    grad, x, mask = operand_order(args.name)
+    dy, inp, w = args.tensor(grad), args.tensor(x), args.tensor(2)
+    # Older recordings have no values: both gradients, as everywhere but in a first layer.
+    wanted = args.flags(mask) or (True, True, False)
+    transposed = grad == 0 and args.flag(7) is True
+    return Gradients(dy, inp, w, (*wanted, False, False)[:3], _macs(inp if transposed else dy, w))
+
+
+def operand_order(op: str) -> tuple[int, int, int]:
+    """Where a backward op keeps dO, the input and the mask; the weight is always third."""
+    if "cudnn" in op:
+        return 1, 0, 10
+    return (1, 0, 9) if "miopen" in op else (0, 1, 10)
+
+
 def _forward(args: Arguments, at: Layout, extra: Moved = None) -> Work:
     x, w = args.tensor(0), args.tensor(1)
     taps = len(w.dims) - 2
@@ -264,7 +274,7 @@ def _forward(args: Arguments, at: Layout, extra: Moved = None) -> Work:
         raise Unknown("bad_shapes")
     transposed = at.transposed if isinstance(at.transposed, bool) else args.flag(at.transposed) is True
     unbatched = len(x.dims) == taps + 1
-    out = args.call.output_dims if not args.has_values else None
+    out = _told(args)
     if out is None:
         spatial = _spatial(args, at, x.dims[-taps:], w.dims[2:], transposed)
         channels = w.dims[1] * _groups(args, at) if transposed else w.dims[0]
@@ -273,8 +283,7 @@ def _forward(args: Arguments, at: Layout, extra: Moved = None) -> Work:
     base = x.numel if transposed else result.elements
     flops = multiply_adds(1, base, product(w.dims[1:]), 1, x.dtype)
     bias = None if at.bias is None else args.maybe(at.bias)
-    reason = "" if args.has_values else args.call.output_source
-    return Work(flops, pieces(x, w, bias, extra), pieces(result), x.dtype, reason)
+    return Work(flops, pieces(x, w, bias, extra), pieces(result), x.dtype, _source(args))
 
 
 def _spatial(
@@ -334,9 +343,15 @@ def _macs(out: Tensor, w: Tensor) -> int:
     return multiply_adds(1, out.numel, product(w.dims[1:]), 1, out.dtype)
 
 
-def _weight_dims(args: Arguments) -> tuple[int, ...]:
-    if args.has_values:
-        return args.sizes(0)
-    if args.call.output_dims is not None:
-        return args.call.output_dims
-    raise Unknown("no_shapes")
+def _own_dims(args: Arguments) -> tuple[int, ...] | None:
+    """Dims of the gradient that is made: the first argument, else the caller's word."""
+    return args.sizes(0) if args.has_values else _told(args)
+
+
+def _told(args: Arguments) -> tuple[int, ...] | None:
+    """The result's dims as the caller knows them from another row; only where the own row has none."""
+    return None if args.has_values else args.call.output_dims
+
+
+def _source(args: Arguments) -> str:
+    return "" if _told(args) is None else args.call.output_source

@@ -19,7 +19,7 @@ def _copied(x: Tensor, dtype: DType | None = None, reason: str = "") -> Work:
     return Work(0, pieces(x), pieces(x.like(dtype if x.dtype else None)), x.dtype, reason)
 
 
-@cost_model("aten::copy_", "aten::_copy_from", "aten::_copy_from_and_resize", family="copy")
+@cost_model("aten::copy_", "aten::_copy_from", "aten::_copy_from_and_resize", family="copy", at_most=4)
 def copy_(args: Arguments) -> Work:
     """(destination, source): reads the source alone, unbroadcast, writes all of the destination, each in
     its own type."""

@@ -66,7 +66,7 @@ def _in_place(args: Arguments) -> bool:
     return args.name.split(".", 1)[0].endswith("_")
 
 
-@cost_model(*both("add", "sub", "subtract", "rsub"), family="elementwise")
+@cost_model(*both("add", "sub", "subtract", "rsub"), family="elementwise", at_most=4)
 def add(args: Arguments) -> Work:
     """a + alpha*b: 1 FLOP per element, 2 when alpha is not 1; complex numbers 2."""
     twice = args.number(2) not in (None, 1.0)
@@ -80,14 +80,14 @@ def add(args: Arguments) -> Work:
     )
 
 
-@cost_model(*both("mul", "multiply"), family="elementwise")
+@cost_model(*both("mul", "multiply"), family="elementwise", at_most=3)
 def mul(args: Arguments) -> Work:
     """a * b: 1 FLOP per element; complex numbers 6 (4 products, 2 sums)."""
     operands, scalars = _operands(args, 0, 1), _scalars(args, 1)
     return pointwise(operands, scalars=scalars, in_place=_in_place(args), complex_cost=6)
 
 
-@cost_model(*both("div", "divide", "true_divide"), family="elementwise")
+@cost_model(*both("div", "divide", "true_divide"), family="elementwise", at_most=4)
 def div(args: Arguments) -> Work:
     """a / b: 1 FLOP per element; integers divide into fp32 unless a rounding mode is given (a third
     argument; recorders drop the word itself)."""
@@ -109,13 +109,16 @@ def div(args: Arguments) -> Work:
     "aten::prelu",
     "aten::_prelu_kernel",
     family="elementwise",
+    at_most=3,
 )
 def binary(args: Arguments) -> Work:
     """1 FLOP per element of two broadcast operands, one of which may be a number."""
     return pointwise(_operands(args, 0, 1), scalars=_scalars(args, 0, 1), in_place=_in_place(args))
 
 
-@cost_model("aten::atan2", "aten::atan2_", "aten::logaddexp", "aten::logaddexp2", family="elementwise")
+@cost_model(
+    "aten::atan2", "aten::atan2_", "aten::logaddexp", "aten::logaddexp2", family="elementwise", at_most=3
+)
 def float_binary(args: Arguments) -> Work:
     """As the other binary ops; integers become fp32."""
     return pointwise(_operands(args, 0, 1), result=FLOAT, in_place=_in_place(args))
@@ -131,6 +134,7 @@ def float_binary(args: Arguments) -> Work:
     "aten::isneginf",
     "aten::signbit",
     family="elementwise",
+    at_most=3,
 )
 def comparison(args: Arguments) -> Work:
     """1 FLOP per element; the result is bool, one byte each."""
@@ -147,6 +151,7 @@ def comparison(args: Arguments) -> Work:
     "aten::log_sigmoid",
     "aten::log_sigmoid_forward",
     family="elementwise",
+    at_most=3,
 )
 def float_unary(args: Arguments) -> Work:
     """1 FLOP per element; integers become fp32."""
@@ -165,13 +170,14 @@ def float_unary(args: Arguments) -> Work:
     "aten::positive",
     "aten::conj_physical",
     family="elementwise",
+    at_most=6,
 )
 def unary(args: Arguments) -> Work:
     """1 FLOP per element; the result has the operand's type."""
     return pointwise(_operands(args, 0), in_place=_in_place(args))
 
 
-@cost_model(*both("abs", "absolute"), "aten::angle", family="elementwise")
+@cost_model(*both("abs", "absolute"), "aten::angle", family="elementwise", at_most=2)
 def absolute(args: Arguments) -> Work:
     """1 FLOP per element; the size of complex numbers is real (no convention for its FLOPs)."""
     x = args.tensor(0)
@@ -180,20 +186,20 @@ def absolute(args: Arguments) -> Work:
     return Work(None, pieces(x), pieces(x.like(real_part(x.dtype))), x.dtype, "no_convention")
 
 
-@cost_model(*both("clamp", "clip", "clamp_min", "clamp_max"), family="elementwise")
+@cost_model(*both("clamp", "clip", "clamp_min", "clamp_max"), family="elementwise", at_most=4)
 def clamp(args: Arguments) -> Work:
     """1 FLOP per element; the limits are numbers or tensors."""
     operands, scalars = _operands(args, 0, 1, 2), _scalars(args, 1, 2)
     return pointwise(operands, scalars=scalars, in_place=_in_place(args))
 
 
-@cost_model(*both("addcmul", "addcdiv"), family="elementwise")
+@cost_model(*both("addcmul", "addcdiv"), family="elementwise", at_most=5)
 def addcmul(args: Arguments) -> Work:
     """a + value*b*c (or b/c): 2 FLOPs per element."""
     return pointwise(_operands(args, 0, 1, 2), per_element=2, in_place=_in_place(args))
 
 
-@cost_model(*both("lerp"), family="elementwise")
+@cost_model(*both("lerp"), family="elementwise", at_most=4)
 def lerp(args: Arguments) -> Work:
     """a + w*(b - a): 3 FLOPs per element."""
     return pointwise(_operands(args, 0, 1, 2), per_element=3, in_place=_in_place(args))
@@ -215,19 +221,20 @@ def lerp(args: Arguments) -> Work:
     "aten::log_sigmoid_backward",
     "aten::infinitely_differentiable_gelu_backward",
     family="elementwise",
+    at_most=5,
 )
 def activation_backward(args: Arguments) -> Work:
     """1 FLOP per element; reads the gradient and what was saved (input or output)."""
     return pointwise(_operands(args, 0, 1))
 
 
-@cost_model("aten::elu_backward", family="elementwise")
+@cost_model("aten::elu_backward", family="elementwise", at_most=7)
 def elu_backward(args: Arguments) -> Work:
     """As the other activations; the saved tensor is the sixth argument."""
     return pointwise(_operands(args, 0, 5))
 
 
-@cost_model("aten::glu", family="elementwise")
+@cost_model("aten::glu", family="elementwise", at_most=3)
 def glu(args: Arguments) -> Work:
     """Halves along a dim, sigmoid(b) * a: 2 FLOPs per element of the result, half the input."""
     x = args.tensor(0)
@@ -259,7 +266,7 @@ def act_and_mul(args: Arguments) -> Work:
     return Work(2 * out.numel, pieces(x), pieces(out.like()), x.dtype)
 
 
-@cost_model(*both("where"), family="elementwise")
+@cost_model(*both("where"), family="elementwise", at_most=4)
 def where(args: Arguments) -> Work:
     """A choice, not arithmetic: 0 FLOPs.  Reads the condition (1 byte each) and both sides."""
     if len(args) < 3:
@@ -270,7 +277,7 @@ def where(args: Arguments) -> Work:
     return Work(0, pieces(cond, sides), pieces(Piece(n, dtype)), dtype)
 
 
-@cost_model(*both("masked_fill"), family="elementwise")
+@cost_model(*both("masked_fill"), family="elementwise", at_most=4)
 def masked_fill(args: Arguments) -> Work:
     """0 FLOPs; reads the tensor and the mask, writes the result."""
     x, mask = args.tensor(0), args.tensor(1)

@@ -35,7 +35,10 @@ def estimate(call: OpCall) -> Cost:
     if model is None:
         return Cost(reason="unknown_op")
     try:
-        return priced(model.formula(Arguments(call)), model)
+        args = Arguments(call)
+        if model.at_most is not None and len(args) > model.at_most:
+            raise Unknown("too_many_arguments")
+        return priced(model.formula(args), model)
     except Unknown as unknown:
         return Cost(reason=unknown.reason, family=model.family, matrix=model.matrix)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import zip_longest
 
 from rooflight.cost.arguments import Arguments
-from rooflight.cost.promotion import INT32, promote
+from rooflight.cost.promotion import BF16, INT32, promote
 from rooflight.cost.registry import cost_model
 from rooflight.cost.tensor import Piece, Tensor, Unknown, product
 from rooflight.cost.work import Moved, Work, pieces
@@ -30,20 +30,20 @@ def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(dims))
 
 
-@cost_model("aten::mm", "aten::bmm", family="gemm", matrix=True)
+@cost_model("aten::mm", "aten::bmm", family="gemm", matrix=True, at_most=4)
 def mm(args: Arguments) -> Work:
     """[.., m, k] x [.., k, n]: 2*B*m*n*k FLOPs (times 4 for complex numbers).  Each operand is read
     once, an expanded one as far as it is different, and the result is written once."""
     return _batched(args.tensor(0), args.tensor(1))
 
 
-@cost_model("aten::addmm", "aten::baddbmm", "aten::_addmm_activation", family="gemm", matrix=True)
+@cost_model("aten::addmm", "aten::baddbmm", "aten::_addmm_activation", family="gemm", matrix=True, at_most=7)
 def addmm(args: Arguments) -> Work:
     """beta*C + alpha*(A x B): as the product; C is read unless beta is 0.  The addition is no FLOP."""
     return _batched(args.tensor(1), args.tensor(2), _addend(args))
 
 
-@cost_model("aten::addbmm", family="gemm", matrix=True)
+@cost_model("aten::addbmm", family="gemm", matrix=True, at_most=6)
 def addbmm(args: Arguments) -> Work:
     """As baddbmm, but summed over the batch: one m x n result."""
     a, b = args.tensor(1), args.tensor(2)
@@ -65,6 +65,7 @@ def addbmm(args: Arguments) -> Work:
     "aiter::gemm_a16w16",
     family="gemm",
     matrix=True,
+    at_most=4,
 )
 def linear(args: Arguments) -> Work:
     """x [.., k] with a weight [n, k] (or [k]): 2*rows*n*k FLOPs.  Reads x, weight and bias."""
@@ -77,7 +78,7 @@ def linear(args: Arguments) -> Work:
     return Work(flops, pieces(x, w, bias), pieces(_out(rows + n, x, w)), _common(x, w))
 
 
-@cost_model("aten::matmul", "aten::__matmul__", family="gemm", matrix=True)
+@cost_model("aten::matmul", "aten::__matmul__", family="gemm", matrix=True, at_most=3)
 def matmul(args: Arguments) -> Work:
     """torch's matmul: batch dims are broadcast, a vector on the left is a row, on the right a column.
     2*numel(out)*k FLOPs; each operand is read once although the product may expand it."""
@@ -95,19 +96,41 @@ def matmul(args: Arguments) -> Work:
     return Work(flops, pieces(a, b), pieces(_out(out, a, b)), _common(a, b))
 
 
-@cost_model("aten::mv", "aten::dot", "aten::vdot", family="gemm", matrix=True)
+@cost_model("aten::mv", "aten::dot", "aten::vdot", family="gemm", matrix=True, at_most=3)
 def mv(args: Arguments) -> Work:
     """Matrix or vector times vector: 2*m*k FLOPs."""
     return _vector(args.tensor(0), args.tensor(1))
 
 
-@cost_model("aten::addmv", "aten::addmv_", family="gemm", matrix=True)
+@cost_model("aten::addmv", "aten::addmv_", family="gemm", matrix=True, at_most=6)
 def addmv(args: Arguments) -> Work:
     """beta*y + alpha*(A x): as mv; y is read unless beta is 0."""
     return _vector(args.tensor(1), args.tensor(2), _addend(args))
 
 
-@cost_model("aten::outer", "aten::ger", family="gemm")
+@cost_model("aten::inner", family="gemm", matrix=True, at_most=3)
+def inner(args: Arguments) -> Work:
+    """The last dims of both are summed over: 2 FLOPs per element of the result and k.  A composite."""
+    a, b = args.tensor(0), args.tensor(1)
+    if not a.dims or not b.dims or a.dims[-1] != b.dims[-1]:
+        raise Unknown("bad_shapes")
+    return _contracted(a, b, a.dims[:-1] + b.dims[:-1], a.dims[-1])
+
+
+@cost_model("aten::tensordot", family="gemm", matrix=True, at_most=5)
+def tensordot(args: Arguments) -> Work:
+    """The named dims of both are summed over: 2 FLOPs per element of the result and pair.  A composite."""
+    a, b = args.tensor(0), args.tensor(1)
+    left, right = args.ints(2), args.ints(3)
+    if left is None or right is None:
+        raise Unknown("no_values")
+    sides = [_parted(a, left), _parted(b, right)]
+    if sides[0][1] != sides[1][1]:
+        raise Unknown("bad_shapes")
+    return _contracted(a, b, sides[0][0] + sides[1][0], product(sides[0][1]))
+
+
+@cost_model("aten::outer", "aten::ger", family="gemm", at_most=3)
 def outer(args: Arguments) -> Work:
     """One multiplication per element of the result, not a multiply-add."""
     a, b = args.tensor(0), args.tensor(1)
@@ -115,7 +138,7 @@ def outer(args: Arguments) -> Work:
     return Work(out.elements, pieces(a, b), pieces(out), _common(a, b))
 
 
-@cost_model("aten::addr", family="gemm")
+@cost_model("aten::addr", family="gemm", at_most=6)
 def addr(args: Arguments) -> Work:
     """beta*C + alpha*outer(x, y): one multiplication per element; C is read unless beta is 0."""
     a, b = args.tensor(1), args.tensor(2)
@@ -123,7 +146,7 @@ def addr(args: Arguments) -> Work:
     return Work(out.elements, pieces(a, b, _addend(args)), pieces(out), _common(a, b))
 
 
-@cost_model("aten::_int_mm", family="gemm", matrix=True)
+@cost_model("aten::_int_mm", family="gemm", matrix=True, at_most=3)
 def int_mm(args: Arguments) -> Work:
     """int8 x int8 into int32: as mm, in integer operations, with 4 bytes per element of the result."""
     a, b = args.tensor(0), args.tensor(1)
@@ -132,7 +155,7 @@ def int_mm(args: Arguments) -> Work:
     return Work(multiply_adds(1, m, n, k, None), pieces(a, b), pieces(out), a.dtype)
 
 
-@cost_model("aten::_scaled_mm", family="gemm", matrix=True)
+@cost_model("aten::_scaled_mm", family="gemm", matrix=True, at_most=9)
 def scaled_mm(args: Arguments) -> Work:
     """(A x B) of narrow floats with scales: 2*m*n*k FLOPs, where a float4 byte holds two values.
     Reads also the scales and the bias; the result has the type of out_dtype (A's when not given)."""
@@ -144,7 +167,7 @@ def scaled_mm(args: Arguments) -> Work:
     return Work(flops, pieces(a, b, extras), pieces(out), a.dtype)
 
 
-@cost_model("aten::_grouped_mm", family="gemm", matrix=True)
+@cost_model("aten::_grouped_mm", family="gemm", matrix=True, at_most=6)
 def grouped_mm(args: Arguments) -> Work:
     """Products of groups (experts): 2-D x 3-D groups the rows (2*M_total*k*n), 2-D x 2-D the inner
     dim, 3-D x 2-D the columns, 3-D x 3-D is a batch.  The sizes of the groups do not matter."""
@@ -152,12 +175,27 @@ def grouped_mm(args: Arguments) -> Work:
     return _grouped(a, b, args.maybe(2), pieces(args.maybe(3)), _out_dtype(args, 4, a))
 
 
-@cost_model("aten::_scaled_grouped_mm", family="gemm", matrix=True)
+@cost_model("aten::_scaled_grouped_mm", family="gemm", matrix=True, at_most=10)
 def scaled_grouped_mm(args: Arguments) -> Work:
     """As _grouped_mm, with scales that are read too; the result is bf16 unless out_dtype says other."""
     a, b = args.tensor(0), args.tensor(1)
     extras = pieces(args.maybe(2), args.maybe(3), args.maybe(5), args.maybe(6))
-    return _grouped(a, b, args.maybe(4), extras, _out_dtype(args, 7, a))
+    out = args.dtype_code(7) or (BF16 if a.dtype and args.text(7) is None else None)
+    return _grouped(a, b, args.maybe(4), extras, out)
+
+
+def _parted(t: Tensor, summed: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The dims that stay and those that are summed over."""
+    rank = len(t.dims)
+    if any(not -rank <= d < rank for d in summed):
+        raise Unknown("bad_shapes")
+    gone = [d % rank for d in summed]
+    return tuple(n for i, n in enumerate(t.dims) if i not in gone), tuple(t.dims[d] for d in gone)
+
+
+def _contracted(a: Tensor, b: Tensor, out: tuple[int, ...], k: int) -> Work:
+    flops = multiply_adds(1, product(out), 1, k, a.dtype)
+    return Work(flops, pieces(a, b), pieces(_out(out, a, b)), _common(a, b), "composite")
 
 
 def _grouped(a: Tensor, b: Tensor, offs: Tensor | None, extras: tuple[Piece, ...], out: DType | None) -> Work:

@@ -33,7 +33,9 @@ def _reduce(
     return Work(per_element * x.numel, pieces(x), writes, x.dtype)
 
 
-@cost_model("aten::sum", "aten::nansum", "aten::prod", "aten::mean", "aten::nanmean", family="reduction")
+@cost_model(
+    "aten::sum", "aten::nansum", "aten::prod", "aten::mean", "aten::nanmean", family="reduction", at_most=5
+)
 def total(args: Arguments) -> Work:
     """1 FLOP per input element.  The overload without dims reduces all; a dtype argument gives the type
     of the result, else sums of integers and booleans are int64."""
@@ -43,7 +45,7 @@ def total(args: Arguments) -> Work:
     return _reduce(x, _left(args, 1, x), _total_type(args, 3, x))
 
 
-@cost_model("aten::amax", "aten::amin", "aten::logsumexp", family="reduction")
+@cost_model("aten::amax", "aten::amin", "aten::logsumexp", family="reduction", at_most=4)
 def extreme(args: Arguments) -> Work:
     """amax, amin: 1 FLOP per element; logsumexp 4 (maximum, subtract, exponential, sum)."""
     x = args.tensor(0)
@@ -52,7 +54,9 @@ def extreme(args: Arguments) -> Work:
     return _reduce(x, _left(args, 1, x), out, 4 if is_lse else 1)
 
 
-@cost_model("aten::max", "aten::min", "aten::median", "aten::mode", "aten::nanmedian", family="reduction")
+@cost_model(
+    "aten::max", "aten::min", "aten::median", "aten::mode", "aten::nanmedian", family="reduction", at_most=5
+)
 def extreme_with_index(args: Arguments) -> Work:
     """1 FLOP per element.  Along a dim it writes the values and their int64 indices; of two tensors it
     is elementwise."""
@@ -71,14 +75,14 @@ def aminmax(args: Arguments) -> Work:
     return _reduce(x, _left(args, 1, x), x.dtype, 2, x.dtype)
 
 
-@cost_model("aten::argmax", "aten::argmin", family="reduction")
+@cost_model("aten::argmax", "aten::argmin", family="reduction", at_most=4)
 def argmax(args: Arguments) -> Work:
     """1 FLOP per element; writes int64 indices alone."""
     x = args.tensor(0)
     return _reduce(x, _left(args, 1, x), INT64)
 
 
-@cost_model("aten::any", "aten::all", family="reduction")
+@cost_model("aten::any", "aten::all", family="reduction", at_most=4)
 def any_or_all(args: Arguments) -> Work:
     """1 FLOP per element; writes booleans."""
     x = args.tensor(0)

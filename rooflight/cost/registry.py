@@ -21,7 +21,8 @@ class CostModel:
 
     ``family`` is the op family, in the vocabulary of the kernel names; ``matrix`` says that the
     matrix units are meant to do it.  ``params`` names the arguments by position, where callers may
-    want to give them by name.
+    want to give them by name.  ``at_most`` is the longest argument list that any overload has: some
+    recorders of TorchScript wrote down the interpreter's whole stack, and its start is something else.
     """
 
     formula: Formula
@@ -30,6 +31,7 @@ class CostModel:
     matrix: bool = False
     prefixes: tuple[str, ...] = ()
     params: tuple[str, ...] = ()
+    at_most: int | None = None
 
     @property
     def doc(self) -> str:
@@ -47,6 +49,7 @@ def cost_model(
     matrix: bool = False,
     prefixes: tuple[str, ...] = (),
     params: tuple[str, ...] = (),
+    at_most: int | None = None,
 ) -> Callable[[Formula], Formula]:
     """Sign a formula in for the ops ``names`` and for every op that starts with one of ``prefixes``.
 
@@ -54,7 +57,7 @@ def cost_model(
     """
 
     def sign_in(formula: Formula) -> Formula:
-        model = CostModel(formula, names, family, matrix, prefixes, params)
+        model = CostModel(formula, names, family, matrix, prefixes, params, at_most)
         if not model.doc:
             raise ValueError(f"the cost model of {names or prefixes} has no docstring")
         for table, keys in ((_BY_NAME, names), (_BY_PREFIX, prefixes)):

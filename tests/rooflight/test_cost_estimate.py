@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rooflight.cost import Cost, OpCall, estimate, is_known_op, registry
 from rooflight.cost.arguments import Arguments
 from rooflight.cost.registry import cost_model
+from rooflight.cost.relatives import completed
 from rooflight.cost.tensor import Piece, Tensor, Unknown, distinct_offsets
 from rooflight.cost.work import Work, pieces, total_bytes
 from rooflight.dtypes import BY_NAME
@@ -258,3 +259,78 @@ def test_plausible_shapes_of_the_wrong_op_do_not_either(op: str, data: st.DataOb
     )
     values = data.draw(st.lists(texts, min_size=n, max_size=n))
     check(estimate(OpCall(op, tuple(dims), tuple(types), (), tuple(values))))
+
+
+OLD_CONV = OpCall("aten::cudnn_convolution", ([32, 3, 224, 224], [64, 3, 7, 7], *[[]] * 7))
+OLD_BACKWARD = OpCall(
+    "aten::cudnn_convolution_backward", ([32, 3, 224, 224], [32, 64, 112, 112], [64, 3, 7, 7], *[[]] * 8)
+)
+STEM = 2 * 32 * 64 * 112 * 112 * 3 * 7 * 7  # FLOPs of that convolution
+
+
+def test_the_result_of_an_old_convolution_is_the_gradient_that_flows_back() -> None:
+    cost = estimate(completed(OLD_CONV, backward=OLD_BACKWARD))
+    assert (cost.flops, cost.reason) == (STEM, "dO of aten::cudnn_convolution_backward")
+    # The newer op has dO first.
+    newer = OpCall(
+        "aten::convolution_backward", ([32, 64, 112, 112], *OLD_BACKWARD.dims[:1], *OLD_BACKWARD.dims[2:])
+    )
+    assert estimate(completed(OLD_CONV, backward=newer)).flops == STEM
+
+
+@pytest.mark.parametrize(
+    ("op", "rest", "made"),
+    [
+        ("aten::cudnn_convolution_backward_weight", [32, 3, 224, 224], (64, 3, 7, 7)),
+        ("aten::cudnn_convolution_backward_input", [64, 3, 7, 7], (32, 3, 224, 224)),
+    ],
+)
+def test_an_old_gradient_is_as_large_as_the_op_around_it_says(op: str, rest: list[int], made: Any) -> None:
+    lone = OpCall(op, ([], [32, 64, 112, 112], rest, *[[]] * 7))
+    told = completed(lone, parent=OLD_BACKWARD)
+    assert told.output_dims == made
+    assert (estimate(told).flops, estimate(told).reason) == (STEM, "dims of aten::cudnn_convolution_backward")
+
+
+def test_a_row_with_values_needs_no_relative() -> None:
+    whole = OpCall(
+        "aten::cudnn_convolution", OLD_CONV.dims, concrete=("", "", "[3, 3]", "[2, 2]", "[1, 1]", "1")
+    )
+    assert completed(whole, backward=OLD_BACKWARD) is whole
+    assert completed(OLD_CONV, parent=OLD_BACKWARD) is OLD_CONV
+    assert completed(OLD_CONV, backward=OpCall("aten::mm")) is OLD_CONV
+    assert completed(OLD_CONV, backward=OpCall(OLD_BACKWARD.op, ([], "x"))) is OLD_CONV
+    assert completed(OpCall("my::op"), OLD_CONV, OLD_BACKWARD) == OpCall("my::op")
+
+
+def test_a_whole_interpreter_stack_is_not_an_argument_list() -> None:
+    """TorchScript recorders wrote the stack down, whose first entries belong to other ops."""
+    stack = ([512, 2842], [512], [2048, 1421], [2048, 1421], [])
+    assert estimate(OpCall("aten::mul", stack, ("float",) * 5)).reason == "too_many_arguments"
+
+
+@pytest.mark.parametrize(
+    ("op", "values", "result"),
+    [
+        # [3, 4, 5] and [5, 4, 2] over (4, 5): 3 x 2 results of 20 multiply-adds.
+        ("aten::tensordot", ("", "", "[1, 2]", "[1, 0]"), 2 * 6 * 20),
+        ("aten::tensordot", ("", "", "[0]", "[0]"), None),
+    ],
+)
+def test_tensordot(op: str, values: tuple[str, ...], result: int | None) -> None:
+    assert (
+        estimate(OpCall(op, ([3, 4, 5], [5, 4, 2], [], []), ("float", "float"), (), values)).flops == result
+    )
+
+
+def test_inner() -> None:
+    assert estimate(OpCall("aten::inner", ([3, 5], [7, 5]), ("float", "float"))).flops == 2 * 3 * 7 * 5
+
+
+def test_a_scaled_grouped_product_is_bf16_unless_told() -> None:
+    narrow, wide = "c10::Float8_e4m3fn", [[], "", ""]
+    rest = [([32], "float", ""), ([3, 48], "float", ""), ([3], "int", ""), wide, wide]
+    event = call("aten::_scaled_grouped_mm", ([32, 64], narrow, ""), ([3, 64, 48], narrow, ""), *rest, wide)
+    cost = estimate(event)
+    assert (cost.flops, cost.bytes_written) == (2 * 32 * 64 * 48, 2 * 32 * 48)
+    assert cost.bytes_read == 32 * 64 + 3 * 64 * 48 + 4 * (32 + 3 * 48 + 3)

@@ -1,0 +1,32 @@
+"""Ops that are built of others and whose own row does not tell their work."""
+
+from __future__ import annotations
+
+from rooflight.cost.arguments import Arguments
+from rooflight.cost.registry import cost_model
+from rooflight.cost.tensor import Unknown
+from rooflight.cost.work import Work
+
+
+@cost_model(
+    "aten::einsum",
+    "aten::linalg_multi_dot",
+    "aten::chain_matmul",
+    "aten::bilinear",
+    "aten::_native_multi_head_attention",
+    "aten::_transformer_encoder_layer_fwd",
+    "aten::instance_norm",
+    "aten::cosine_similarity",
+    "aten::pairwise_distance",
+    "aten::cdist",
+    "aten::linalg_norm",
+    "aten::kron",
+    "aten::diff",
+    "aten::gather_backward",
+    "aten::value_selecting_reduction_backward",
+    family="other",
+)
+def composite(args: Arguments) -> Work:
+    """Its children are costed, it is not (einsum: the equation is text, which no recording holds)."""
+    del args
+    raise Unknown("composite")

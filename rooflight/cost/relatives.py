@@ -1,0 +1,57 @@
+"""What a row lacks and another row of the same call has (DEFINITIONS, section 9).
+
+Recordings up to 2022 hold the dims of tensors and no values: no strides, no sizes.  The result of a
+convolution is then the gradient that flows back into it, and the gradient of a weight is as large as the
+weight that the op around it was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from rooflight.cost import registry
+from rooflight.cost.arguments import Arguments
+from rooflight.cost.conv import operand_order
+from rooflight.cost.model import OpCall
+from rooflight.cost.tensor import Unknown
+
+_WEIGHT = 2
+_BACKWARD = "conv_bwd"
+
+
+def completed(call: OpCall, parent: OpCall | None = None, backward: OpCall | None = None) -> OpCall:
+    """``call`` with the dims of its result where it needs them and a relative tells them.
+
+    ``parent`` is the op around it, ``backward`` the backward op with its Sequence number.  The call
+    comes back as it is when its row has values, or when no relative fits.
+    """
+    if call.concrete or call.output_dims is not None:
+        return call
+    family = _family(call)
+    if family == "conv_fwd" and _is_backward(backward):
+        return _told(call, backward, lambda op: operand_order(op)[0], "dO of")
+    if family == "conv_dgrad" and _is_backward(parent):
+        return _told(call, parent, lambda op: operand_order(op)[1], "dims of")
+    if family == "conv_wgrad" and _is_backward(parent):
+        return _told(call, parent, lambda _: _WEIGHT, "dims of")
+    return call
+
+
+def _family(call: OpCall | None) -> str | None:
+    model = registry.find(call.op) if call is not None and isinstance(call.op, str) else None
+    return model.family if model else None
+
+
+def _is_backward(call: OpCall | None) -> bool:
+    return _family(call) == _BACKWARD
+
+
+def _told(call: OpCall, relative: OpCall | None, where: Callable[[str], int], what: str) -> OpCall:
+    if relative is None:
+        return call
+    try:
+        dims = Arguments(relative).tensor(where(relative.op)).dims
+    except Unknown:
+        return call
+    return replace(call, output_dims=dims, output_source=f"{what} {relative.op}")
