@@ -39,3 +39,8 @@ def chromium() -> str | None:
 def postgres_url() -> str:
     """An administrator's address of the PostgreSQL in which tests create their own databases."""
     return os.environ.get("ROOFLIGHT_TEST_POSTGRES", "postgresql://postgres@127.0.0.1:5432/postgres")
+
+
+def missing_traces() -> bool:
+    """Whether the shared traces are absent, for lists of cases that are made at collection."""
+    return not traces_dir().is_dir()

@@ -19,6 +19,8 @@ from rooflight.errors import Malformed, NotATrace, TooLarge, Truncated
 CHUNK = 8 << 20
 #: One event, or the metadata before the first one, never comes near this.
 MAX_UNCUT = 64 << 20
+#: How many borders are tried around a place that is broken.
+MAX_TRIES = 16
 _KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BYTE = re.compile(r"\(byte (\d+)\)")
 _SPACE = b" \t\r\n"
@@ -141,28 +143,36 @@ class EventStream:
             if failure.end is not None:
                 return failure.end
             cut = _last_border(self._pending, min(cut - 1, failure.at))
-        # Nothing decodes: either one event is not complete yet, or the text is broken here.
+        # Nothing decodes: either the first event is not complete yet, or the text is broken.
         if len(self._pending) >= MAX_UNCUT:
             raise TooLarge(
                 f"too large: an event passes the limit of {MAX_UNCUT >> 20} MiB", where=f"byte {self._offset}"
             )
-        broken = _last_border(self._pending, len(self._pending))
-        if broken > 0:
-            self._resort(broken)
-        return None
+        failure = self._try(self._pending, closed=False)
+        if failure is None:
+            # It held the array's own bracket; the events before it are taken.
+            self._advance(len(self._pending.rstrip(_SPACE)) - 1)
+            return 1
+        if failure.end is None and not failure.truncated:
+            self._resort_after(failure)
+        return failure.end
 
-    def _resort(self, cut: int) -> None:
-        """The text is broken before ``cut``: read it leniently, event borders being sure."""
-        try:
-            self._decode(b"[" + self._pending[:cut] + b"]", last_resort=True)
-        except (msgspec.DecodeError, ValueError, RecursionError) as e:
-            raise self._malformed(e) from e
-        self._advance(cut)
-        self._drop_comma()
+    def _resort_after(self, failure: _Failure) -> None:
+        """Read leniently up to a border beyond the place that is broken, the last one that works."""
+        borders = 0
+        cut = _last_border(self._pending, len(self._pending))
+        while cut > failure.at and borders < MAX_TRIES:
+            if self._resorted(cut):
+                self._advance(cut)
+                self._drop_comma()
+                return
+            cut, borders = _last_border(self._pending, cut - 1), borders + 1
+        if borders:
+            raise self._malformed(failure.error)
 
-    def _try(self, text: bytes) -> _Failure | None:
+    def _try(self, text: bytes, *, closed: bool = True) -> _Failure | None:
         try:
-            self._decode(b"[" + text + b"]")
+            self._decode(b"[" + text + (b"]" if closed else b""))
         except (msgspec.DecodeError, RecursionError) as e:
             return _Failure(e, text)
         return None
@@ -184,9 +194,10 @@ class EventStream:
         else:
             raise self._malformed(failure.error)
 
-    def _resorted(self, bracket: int) -> bool:
+    def _resorted(self, cut: int) -> bool:
+        """Decode the pending text before ``cut`` leniently, if that can be done."""
         try:
-            self._decode(b"[" + self._pending[:bracket] + b"]", last_resort=True)
+            self._decode(b"[" + self._pending[:cut] + b"]", last_resort=True)
         except (msgspec.DecodeError, ValueError, RecursionError):
             return False
         return True
@@ -203,11 +214,10 @@ class EventStream:
 
     def _close(self, end: int) -> None:
         """The array ends at byte ``end`` of the pending text: decode it and read the rest."""
-        if self._try(self._pending[: end - 1]) is None:
-            self._advance(end)
-        else:
-            self._resort(end - 1)
-            self._advance(1)
+        failure = self._try(self._pending[: end - 1])
+        if failure is not None and not self._resorted(end - 1):
+            raise self._malformed(failure.error)
+        self._advance(end)
         self._close_meta()
 
     def _close_meta(self) -> None:
@@ -262,7 +272,7 @@ class _Failure:
     def __init__(self, error: Exception, text: bytes) -> None:
         self.error = error
         message, at = str(error), _position(error)
-        self.truncated = "truncated" in message
+        self.truncated = "truncated" in message or "unterminated string" in message
         # Positions count the bracket that was put before the text.
         self.at = len(text) if at is None else at - 1
         self.end: int | None = None
@@ -301,7 +311,7 @@ def _last_border(text: bytes, before: int) -> int:
 def _brackets(text: bytes) -> Iterator[int]:
     """Where a broken array may end, last first: a ``]`` after an object, few of which are metadata."""
     end = len(text)
-    for _ in range(16):
+    for _ in range(MAX_TRIES):
         end = text.rfind(b"]", 0, end)
         if end < 0:
             return

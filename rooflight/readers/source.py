@@ -83,6 +83,8 @@ class Unpacker:
                 data = data.lstrip(b"\0") if self._members else data
                 if not data:
                     return
+                if not data.startswith(GZIP_MAGIC[: len(data)]):
+                    raise self._damaged("what follows a member is no member")
                 self._member = isal_zlib.decompressobj(wbits=_GZIP_WBITS)
                 self._members += 1
             yield self._step(self._member, data)
@@ -95,11 +97,14 @@ class Unpacker:
         try:
             return bytes(member.decompress(data, CHUNK))
         except isal_zlib.error as e:  # type: ignore[misc]
-            raise Malformed(
-                f"the gzip data is damaged: {e}",
-                where=f"near byte {self.bytes_in} of the compressed file",
-                hint="copy the file again",
-            ) from e
+            raise self._damaged(str(e)) from e
+
+    def _damaged(self, how: str) -> Malformed:
+        return Malformed(
+            f"the gzip data is damaged: {how}",
+            where=f"near byte {self.bytes_in} of the compressed file",
+            hint="copy the file again",
+        )
 
     def _counted(self, piece: bytes) -> bytes:
         self.bytes_out += len(piece)
@@ -147,6 +152,7 @@ class Checker:
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self._unpacker = Unpacker(limits)
+        self._head = b""  # a byte order mark may come in pieces
         self._first = b""
         self._last = b""
 
@@ -171,8 +177,11 @@ class Checker:
 
     def _look(self, piece: bytes) -> None:
         if not self._first:
-            start = piece.removeprefix(_BOM).lstrip(_SPACE)
-            self._first = start[:1]
+            self._head += piece
+            if _BOM.startswith(self._head):
+                return
+            start = self._head.removeprefix(_BOM).lstrip(_SPACE)
+            self._head, self._first = b" ", start[:1]
             if self._first and self._first not in (b"{", b"["):
                 raise NotATrace(
                     "not a trace: the file is no JSON object or array",
