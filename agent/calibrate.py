@@ -13,7 +13,7 @@ from rooflight.protocol import Calibration
 from rooflight.units import GIGA, TERA
 
 #: Seconds for one GEMM dtype, for the streams, the host copy and the launches.
-QUICK = (2.4, 1.5, 0.5, 0.3)
+QUICK = (2.0, 1.5, 0.5, 0.3)
 FULL = (8.0, 6.0, 2.0, 1.0)
 
 

@@ -93,7 +93,8 @@ def _measure(
     workload: Workload, device: Device, plan: Plan, calibration: Calibration | None, kept: Kept
 ) -> Document:
     note(f"recording {plan.steps} steps of {workload.name} on {device.name}")
-    with Sampling() as sampling:
+    # A run lasts seconds: at once a second its window would rest on a handful of samples.
+    with Sampling(interval_s=0.25) as sampling:
         record(workload, device, plan, kept.trace)
     document = analyse(kept.trace, calibration)
     document.telemetry = sampling.telemetry(device.uuid)

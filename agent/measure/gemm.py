@@ -95,13 +95,14 @@ def _product(torch: Any, device: Device, dtype: str, shape: tuple[int, int, int]
 
 
 def _native(torch: Any, device: Device, dtype: str) -> bool:
-    """Whether the device has units for the dtype; an emulation says nothing about a ceiling."""
+    """Whether the device multiplies the dtype itself; what a framework emulates is no ceiling of it."""
     if not device.is_gpu:
         return dtype != "bf16" or _cpu_has_bf16(torch)
     if torch.version.hip is not None:
         return dtype != "tf32"
     major, minor = torch.cuda.get_device_capability(0)
-    return {"tf32": major >= 8, "bf16": major >= 8, "fp8": (major, minor) >= (8, 9)}.get(dtype, True)
+    native = {"tf32": major >= 8, "bf16": major >= 8, "fp8": (major, minor) >= (8, 9)}
+    return bool(native.get(dtype, True))
 
 
 def _cpu_has_bf16(torch: Any) -> bool:

@@ -48,7 +48,7 @@ def transformer(place: Place) -> Step:
         with torch.autocast(place.device.split(":")[0], torch.bfloat16, enabled=place.on_gpu):
             logits = model(tokens[:, :-1])
             loss = functional.cross_entropy(logits.reshape(-1, shape.vocabulary), tokens[:, 1:].reshape(-1))
-        loss.backward()
+        torch.autograd.backward(loss)
         optimizer.step()
 
     return step
@@ -68,12 +68,14 @@ def _decoder(shape: Shape) -> torch.nn.Module:
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             x = x + self.out(self.attend(self.qkv(self.before(x))))
-            return x + self.mlp(self.between(x))
+            y: torch.Tensor = x + self.mlp(self.between(x))
+            return y
 
         def attend(self, qkv: torch.Tensor) -> torch.Tensor:
             batch, sequence, _ = qkv.shape
             heads = qkv.view(batch, sequence, 3, shape.heads, -1).permute(2, 0, 3, 1, 4)
-            mixed = functional.scaled_dot_product_attention(*heads.unbind(0), is_causal=True)
+            query, key, value = heads.unbind(0)
+            mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
             return mixed.transpose(1, 2).reshape(batch, sequence, shape.width)
 
     class Decoder(nn.Module):
@@ -85,6 +87,7 @@ def _decoder(shape: Shape) -> torch.nn.Module:
             self.norm, self.head = nn.LayerNorm(shape.width), nn.Linear(shape.width, shape.vocabulary)
 
         def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-            return self.head(self.norm(self.blocks(self.token(tokens) + self.place)))
+            logits: torch.Tensor = self.head(self.norm(self.blocks(self.token(tokens) + self.place)))
+            return logits
 
     return Decoder()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -74,7 +75,8 @@ class StubNvml:
 def compile_stub(folder: Path) -> StubNvml:
     """Build libnvidia-ml.so.1 into ``folder``."""
     library = folder / "libnvidia-ml.so.1"
-    command = ["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(library), str(SOURCE)]
+    compiler = shutil.which("gcc") or shutil.which("cc") or "cc"
+    command = [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(library), str(SOURCE)]
     subprocess.run(command, check=True, capture_output=True, timeout=60)
     return StubNvml(folder)
 
