@@ -9,21 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from rooflight.attribution.launches import Links, op_parents
 from rooflight.cost.assign import assign
-from rooflight.cost.estimate import estimate, is_known_op
+from rooflight.cost.estimate import estimate
 from rooflight.cost.model import Cost, OpCall
+from rooflight.cost.registry import family_of
+from rooflight.cost.relatives import BACKWARD, RELATED, completed
 from rooflight.kernels import KernelName
-from rooflight.trace.tables import I32, I64, GpuKind
+from rooflight.trace.tables import I32, I64, GpuKind, HostKind
 from rooflight.trace.timeline import OpArgs, Timeline
 
 _NO_LAUNCH = Cost(reason="no launch in the file")
 _NO_OP = Cost(reason="no op encloses the launch")
 _COMPOSITE = Cost(reason="composite")
 _NOT_VALID = Cost(reason="no usable interval")
+
+#: Name and args of a recorded call, by index; -1 is none.
+_Key = tuple[int, int]
+_NOBODY: _Key = (-1, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +54,8 @@ class _Attacher:
         self._links = links
         self._kernels = kernels
         self._parents = op_parents(timeline)
-        self._calls: dict[tuple[int, int], tuple[OpCall, Cost]] = {}
-        self._known = [is_known_op(n) for n in timeline.names]
+        self._calls: dict[tuple[_Key, _Key, _Key], tuple[OpCall, Cost]] = {}
+        self._families = [family_of(n) for n in timeline.names]
         self._table: dict[Cost, int] = {}
         self._index = np.zeros(len(timeline.gpu), np.int32)
         self._op = np.full(len(timeline.gpu), -1, np.int64)
@@ -119,22 +126,50 @@ class _Attacher:
         host = self._timeline.host
         at = op
         while at >= 0:
-            if host.args[at] >= 0 and self._known[host.name[at]]:
+            if host.args[at] >= 0 and self._families[host.name[at]] is not None:
                 return at
             at = int(self._parents[at])
         return op
 
     def _call(self, op: int) -> tuple[OpCall, Cost]:
-        host = self._timeline.host
-        key = (int(host.name[op]), int(host.args[op]))
+        own, parent, backward = self._key(op), _NOBODY, _NOBODY
+        if self._family(op) in RELATED:
+            parent = self._key(int(self._parents[op]))
+            backward = self._key(self._backward.get(int(self._timeline.host.seq[op]), -1))
+        key = (own, parent, backward)
         if key not in self._calls:
-            call = self._op_call(*key)
+            call = completed(self._op_call(own), self._op_call(parent), self._op_call(backward))
             self._calls[key] = (call, estimate(call))
         return self._calls[key]
 
-    def _op_call(self, name: int, args: int) -> OpCall:
-        op = self._timeline.names[name]
+    def _key(self, op: int) -> _Key:
+        host = self._timeline.host
+        return _NOBODY if op < 0 else (int(host.name[op]), int(host.args[op]))
+
+    def _op_call(self, key: _Key) -> OpCall:
+        name, args = key
+        op = self._timeline.names[name] if name >= 0 else ""
         return op_call(op, self._timeline.op_args[args] if args >= 0 else None)
+
+    def _family(self, op: int) -> str | None:
+        return self._families[int(self._timeline.host.name[op])]
+
+    @cached_property
+    def _backward(self) -> dict[int, int]:
+        """Sequence number of a forward op to the op that computes its gradients.
+
+        The number stands on that op or on the autograd node around it.
+        """
+        host = self._timeline.host
+        found: dict[int, int] = {}
+        names = [i for i, family in enumerate(self._families) if family == BACKWARD]
+        for op in np.flatnonzero(np.isin(host.name, names) & (host.kind == HostKind.CPU_OP)).tolist():
+            at = op
+            while at >= 0 and not (host.seq[at] >= 0 and host.fwd_thread[at] > 0):
+                at = int(self._parents[at])
+            if at >= 0:
+                found.setdefault(int(host.seq[at]), op)
+        return found
 
     def _share(self, op: int, launched: list[int]) -> None:
         call, cost = self._call(op)

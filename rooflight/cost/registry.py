@@ -82,6 +82,12 @@ def find(op: str) -> CostModel | None:
     return found
 
 
+def family_of(op: str) -> str | None:
+    """The family of an op with a formula, ``None`` for any other."""
+    model = find(op)
+    return model.family if model else None
+
+
 def models() -> tuple[CostModel, ...]:
     """All models, in the order they signed in."""
     return tuple(_MODELS)

@@ -1,4 +1,4 @@
-"""What a row lacks and another row of the same call has (DEFINITIONS, section 9).
+"""What a row lacks and another row, or the kernel, of the same call has (DEFINITIONS, section 9).
 
 Recordings up to 2022 hold the dims of tensors and no values: no strides, no sizes.  The result of a
 convolution is then the gradient that flows back into it, and the gradient of a weight is as large as the
@@ -17,7 +17,9 @@ from rooflight.cost.model import OpCall
 from rooflight.cost.tensor import Unknown
 
 _WEIGHT = 2
-_BACKWARD = "conv_bwd"
+BACKWARD = "conv_bwd"
+#: Families whose rows may lack what a relative has.
+RELATED = frozenset({"conv_fwd", "conv_dgrad", "conv_wgrad"})
 
 
 def completed(call: OpCall, parent: OpCall | None = None, backward: OpCall | None = None) -> OpCall:
@@ -38,13 +40,20 @@ def completed(call: OpCall, parent: OpCall | None = None, backward: OpCall | Non
     return call
 
 
+def typed(call: OpCall, kernel_dtype: str | None) -> OpCall:
+    """``call`` with the element type of its lists, from the name of its kernel: "fp32", "2-byte", ..."""
+    if kernel_dtype is None or "TensorList" not in call.types:
+        return call
+    told = replace(call, list_type=kernel_dtype)
+    return call if Arguments(told).list_type is None else told
+
+
 def _family(call: OpCall | None) -> str | None:
-    model = registry.find(call.op) if call is not None and isinstance(call.op, str) else None
-    return model.family if model else None
+    return registry.family_of(call.op) if call is not None and isinstance(call.op, str) else None
 
 
 def _is_backward(call: OpCall | None) -> bool:
-    return _family(call) == _BACKWARD
+    return _family(call) == BACKWARD
 
 
 def _told(call: OpCall, relative: OpCall | None, where: Callable[[str], int], what: str) -> OpCall:
