@@ -17,6 +17,8 @@ from rooflight.dtypes import DType
 
 # What stands in the type column for things that are no tensor.
 _NOT_A_TENSOR = frozenset({"", "Scalar", "ScalarList", "TensorList", "GenericList"})
+# What kernel names tell of copies, which do not care for the kind.
+_WIDTHS = {f"{n}-byte": DType(f"{n}-byte", n, "int") for n in (1, 2, 4, 8, 16)}
 _MAX_TEXT = 4096  # a recorded list of ints is far shorter
 _INTS = re.compile(r"\[\s*(-?\d{1,19}(\s*,\s*-?\d{1,19})*)?\s*\]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?")
@@ -78,14 +80,20 @@ class Arguments:
         return Tensor(dims, dtypes.from_trace(kind), _steps(self._stride(i), len(dims)))
 
     def tensors(self, i: int) -> list[Tensor]:
-        """The tensors of a list argument.  Their element type is never recorded."""
+        """The tensors of a list argument.  Their element type is never recorded, only told."""
         raw = self._dims[i] if 0 <= i < len(self._dims) else ()
         if not _is_nested(raw):
             raise Unknown("no_shapes")
         steps = self._stride(i)
         known = steps if isinstance(steps, list | tuple) and len(steps) == len(raw) else [None] * len(raw)
         shapes = [_shape(dims) for dims in raw]
-        return [Tensor(d, None, _steps(s, len(d))) for d, s in zip(shapes, known, strict=True)]
+        kind = self.list_type
+        return [Tensor(d, kind, _steps(s, len(d))) for d, s in zip(shapes, known, strict=True)]
+
+    @property
+    def list_type(self) -> DType | None:
+        """The element type of lists, where the caller knows it."""
+        return _WIDTHS.get(self.call.list_type) or dtypes.BY_NAME.get(self.call.list_type)
 
     def all_tensors(self) -> list[Tensor]:
         """Every tensor argument, in order."""

@@ -108,10 +108,10 @@ def repeat_interleave(args: Arguments) -> Work:
     "aten::cat", "aten::_cat", "aten::stack", "aten::concat", "aten::hstack", "aten::vstack", family="copy"
 )
 def cat(args: Arguments) -> Work:
-    """Reads every part and writes the whole.  The type of a list's elements is not recorded, so that
-    the bytes are unknown (``dtype_unknown``)."""
+    """Reads every part and writes the whole.  The type of a list's elements is not recorded: bytes are
+    unknown (``dtype_unknown``) unless the kernel's name tells it."""
     parts = args.tensors(0)
-    whole = Piece(sum(t.numel for t in parts), None)
+    whole = Piece(sum(t.numel for t in parts), args.list_type)
     return Work(0, pieces(parts), pieces(whole))
 
 

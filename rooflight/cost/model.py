@@ -17,7 +17,8 @@ class OpCall:
     ``gpu_args`` are the args of the GPU event (memcpy, memset, Triton), ``comm`` those of a collective.
     ``output_dims`` are the dims of the (first) output where the row cannot tell them and another row of
     the same call can (a convolution without recorded strides: the gradient that flows back into it);
-    ``output_source`` names that row, and becomes the reason of the cost.
+    ``output_source`` names that row, and becomes the reason of the cost.  ``list_type`` is the element
+    type of its lists of tensors, which rows never hold and a kernel's name may tell.
     """
 
     op: str
@@ -29,6 +30,7 @@ class OpCall:
     comm: Mapping[str, Any] = field(default_factory=dict)
     output_dims: tuple[int, ...] | None = None
     output_source: str = ""
+    list_type: str = ""
 
 
 @dataclass(frozen=True, slots=True)

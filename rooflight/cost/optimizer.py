@@ -1,6 +1,7 @@
 """Optimizers and ops over lists of tensors.
 
-The element type of a list is never recorded: FLOPs are known, bytes are not (``dtype_unknown``).
+The element type of a list is never recorded: FLOPs are known, bytes are not (``dtype_unknown``) unless
+the kernel's name tells the type.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def foreach(*names: str) -> tuple[str, ...]:
 def _each(args: Arguments, per_element: int, *more: int) -> Work:
     first = args.tensors(0)
     n = _numel(first)
-    return Work(per_element * n, pieces(first, _lists(args, *more)), pieces(Piece(n, None)))
+    return Work(per_element * n, pieces(first, _lists(args, *more)), pieces(Piece(n, args.list_type)))
 
 
 @cost_model(*foreach("add", "sub"), family="optimizer")
@@ -73,20 +74,21 @@ def foreach_lerp(args: Arguments) -> Work:
 def foreach_norm(args: Arguments) -> Work:
     """Norms of the tensors of a list: 2 FLOPs per element, one number out per tensor."""
     first = args.tensors(0)
-    return Work(2 * _numel(first), pieces(first), pieces(Piece(len(first), None)))
+    return Work(2 * _numel(first), pieces(first), pieces(Piece(len(first), args.list_type)))
 
 
 @cost_model("aten::_foreach_copy_", family="optimizer")
 def foreach_copy_(args: Arguments) -> Work:
     """Copies between lists: 0 FLOPs.  Both types are unknown, and they may differ."""
-    targets, sources = args.tensors(0), args.tensors(1)
-    return Work(0, pieces(sources), pieces(Piece(_numel(targets), None)))
+    targets = args.tensors(0)
+    args.tensors(1)
+    return Work(0, None, pieces(Piece(_numel(targets), None)), None, "dtype_unknown")
 
 
 @cost_model("aten::_foreach_zero_", family="optimizer")
 def foreach_zero_(args: Arguments) -> Work:
     """Zeroes the tensors of a list: 0 FLOPs, nothing read."""
-    return Work(0, (), pieces(Piece(_numel(args.tensors(0)), None)))
+    return Work(0, (), pieces(Piece(_numel(args.tensors(0)), args.list_type)))
 
 
 @cost_model(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rooflight.cost import Cost, OpCall, estimate, is_known_op, registry
 from rooflight.cost.arguments import Arguments
 from rooflight.cost.registry import cost_model
-from rooflight.cost.relatives import completed
+from rooflight.cost.relatives import completed, typed
 from rooflight.cost.tensor import Piece, Tensor, Unknown, distinct_offsets
 from rooflight.cost.work import Work, pieces, total_bytes
 from rooflight.dtypes import BY_NAME
@@ -334,3 +334,33 @@ def test_a_scaled_grouped_product_is_bf16_unless_told() -> None:
     cost = estimate(event)
     assert (cost.flops, cost.bytes_written) == (2 * 32 * 64 * 48, 2 * 32 * 48)
     assert cost.bytes_read == 32 * 64 + 3 * 64 * 48 + 4 * (32 + 3 * 48 + 3)
+
+
+def test_a_kernels_name_tells_the_type_of_a_list() -> None:
+    cat = OpCall("aten::cat", ([[10, 20], [30, 20]], []), ("TensorList", "Scalar"), (), ("", "0"))
+    cost = estimate(typed(cat, "2-byte"))
+    assert (cost.flops, cost.bytes_read, cost.bytes_written) == (0, 2 * 800, 2 * 800)
+    assert typed(cat, None) is cat
+    assert typed(cat, "bf16->fp32") is cat
+    assert typed(OLD_CONV, "fp32") is OLD_CONV
+
+
+def test_adam_in_fp32_moves_28_bytes_a_parameter() -> None:
+    shapes, steps = [[10, 20], [30]], [[], []]
+    lists = (shapes, shapes, shapes, shapes, [], steps)
+    adam = OpCall(
+        "aten::_fused_adamw_",
+        (*lists, *[[]] * 9),
+        ("TensorList",) * 6,
+        (),
+        (*[""] * 6, "0.001", "0.9", "0.999", "0.01", "1e-8", "False", "False", "", ""),
+    )
+    cost = estimate(typed(adam, "fp32"))
+    assert cost.flops == 14 * 230
+    assert cost.bytes == 28 * 230 + 2 * 4  # two step counts
+
+
+def test_a_copy_between_lists_may_change_the_type() -> None:
+    copy = OpCall("aten::_foreach_copy_", ([[8]], [[8]], []), ("TensorList", "TensorList", "Scalar"))
+    cost = estimate(typed(copy, "fp32"))
+    assert (cost.flops, cost.bytes, cost.reason) == (0, None, "dtype_unknown")
