@@ -8,6 +8,8 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from rooflight import protocol
+from rooflight.hardware import find, gpus
+from rooflight.hardware.entry import entry
 
 router = APIRouter(prefix="/hardware", tags=["hardware"])
 _GPUS: dict[int | str, dict[str, Any]] = {
@@ -29,6 +31,6 @@ _GPUS: dict[int | str, dict[str, Any]] = {
 @router.get("/gpus", responses=_GPUS)
 def list_gpus(name: Annotated[str | None, Query(max_length=200)] = None) -> Response:
     """Peaks and bandwidths with their sources; ?name= asks which entry a device name resolves to."""
-    from rooflight.cli.gpus import entries
-
-    return Response(protocol.encode_http({"items": entries(name)}), media_type="application/json")
+    found = list(gpus()) if name is None else [find(name)]
+    items = [entry(gpu) for gpu in found if gpu is not None]
+    return Response(protocol.encode({"items": items}), media_type="application/json")
