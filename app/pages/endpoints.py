@@ -63,7 +63,7 @@ async def more_rows(request: Request, runs: Runs, run_id: str, rank: str | None 
     found = await _kernels(runs, run_id, rank)
     if found is None:
         return _not_found(request, "There is no such run", "")
-    rows = await run_in_threadpool(kernel_rows, found, FIRST_ROWS, MAX_ROWS)
+    rows = await run_in_threadpool(kernel_rows, found[0], FIRST_ROWS, MAX_ROWS, cpu=found[1])
     return HTMLResponse(await run_in_threadpool(render, "_rows.html", rows=rows, hidden=True))
 
 
@@ -73,9 +73,9 @@ async def kernel_detail(
 ) -> Response:
     """All that is known about one row of the kernel table, as a fragment."""
     found = await _kernels(runs, run_id, rank)
-    if found is None or not 0 <= index < len(found):
+    if found is None or not 0 <= index < len(found[0]):
         return _not_found(request, "There is no such kernel", "")
-    k = found[index]
+    k = found[0][index]
     said = f"launches in {len(k.histogram)} bins from shortest to longest"
     return HTMLResponse(render("kernel.html", k=k, bars=bars(k.histogram, width=192, height=54), said=said))
 
@@ -86,9 +86,10 @@ async def kernel_point(
 ) -> Response:
     """The few numbers of one row that stand beside the chart, as a fragment."""
     found = await _kernels(runs, run_id, rank)
-    if found is None or not 0 <= index < len(found):
+    if found is None or not 0 <= index < len(found[0]):
         return _not_found(request, "There is no such kernel", "")
-    return HTMLResponse(render("point.html", r=kernel_row(found, index)))
+    row = kernel_row(found[0], index, cpu=found[1])
+    return HTMLResponse(render("point.html", r=row, rate_unit=rate_unit(found[1])))
 
 
 def wants_json(request: Request) -> bool:
@@ -97,13 +98,22 @@ def wants_json(request: Request) -> bool:
     return "application/json" in accept and "text/html" not in accept
 
 
-async def _kernels(runs: Runs, run_id: str, rank: str | None) -> list[Kernel] | None:
+def rate_unit(cpu: bool) -> str:
+    """The unit of achieved rates."""
+    return "GFLOP/s" if cpu else "TFLOP/s"
+
+
+async def _kernels(runs: Runs, run_id: str, rank: str | None) -> tuple[list[Kernel], bool] | None:
+    """The rows of the table, and whether they are those of a CPU."""
     document = await runs.document(run_id)
     if document is None:
         return None
     number = _number(rank)
     found = next((r for r in document.ranks if number is None or r.rank == number), None)
-    return subject(found)[0] if found else None
+    if found is None:
+        return None
+    rows, roofs = subject(found)
+    return rows, roofs.kind == "cpu"
 
 
 def _run_html(
@@ -116,6 +126,7 @@ def _run_html(
         run=run,
         v=view,
         hidden=False,
+        rate_unit=rate_unit(view.cpu),
         created=run.created_at.strftime("%-d %b %Y, %H:%M UTC"),
         created_iso=iso(run.created_at),
         world_size=document.world_size,

@@ -46,22 +46,27 @@ class KernelRow:
     calls: Cell
     p50: Cell
     p99: Cell
-    tflops: Cell
+    flops: Cell
     gbs: Cell
     ai: Cell
     roof: Cell
 
 
-def kernel_rows(kernels: list[Kernel], start: int = 0, stop: int = FIRST_ROWS) -> list[KernelRow]:
-    """Rows ``start`` to ``stop`` in descending time; ``index`` is the place in ``kernels``."""
+def kernel_rows(
+    kernels: list[Kernel], start: int = 0, stop: int = FIRST_ROWS, *, cpu: bool = False
+) -> list[KernelRow]:
+    """Rows ``start`` to ``stop`` in descending time; ``index`` is the place in ``kernels``.
+
+    Rates are TFLOP/s, of a CPU GFLOP/s.
+    """
     order = by_time(kernels)
     longest = kernels[order[0]].time_us if order else 0.0
-    return [_row(i, kernels[i], longest) for i in order[start:stop]]
+    return [_row(i, kernels[i], longest, cpu) for i in order[start:stop]]
 
 
-def kernel_row(kernels: list[Kernel], index: int) -> KernelRow:
+def kernel_row(kernels: list[Kernel], index: int, *, cpu: bool = False) -> KernelRow:
     """The row of ``kernels[index]``."""
-    return _row(index, kernels[index], max(k.time_us for k in kernels))
+    return _row(index, kernels[index], max(k.time_us for k in kernels), cpu)
 
 
 def by_time(kernels: list[Kernel]) -> list[int]:
@@ -69,7 +74,7 @@ def by_time(kernels: list[Kernel]) -> list[int]:
     return sorted(range(len(kernels)), key=lambda i: -kernels[i].time_us)[:MAX_ROWS]
 
 
-def _row(index: int, k: Kernel, longest: float) -> KernelRow:
+def _row(index: int, k: Kernel, longest: float, cpu: bool) -> KernelRow:
     why = k.cost_reason or "FLOPs or bytes are not known"
     roof_pct = None if k.roof_fraction is None else 100 * k.roof_fraction
     return KernelRow(
@@ -92,7 +97,7 @@ def _row(index: int, k: Kernel, longest: float) -> KernelRow:
         calls=Cell(count(k.count), k.count),
         p50=_duration(k.p50_us),
         p99=_duration(k.p99_us),
-        tflops=Cell(_small(k.achieved_tflops), k.achieved_tflops, why),
+        flops=_rate(k.achieved_tflops, cpu, why),
         gbs=Cell(_small(k.achieved_gbs, 0), k.achieved_gbs, why),
         ai=Cell(significant(k.ai), k.ai, _no_ai(k, why)),
         roof=Cell(DASH if roof_pct is None else f"{percent(roof_pct)}{NB}%", roof_pct, _no_roof(k, why)),
@@ -115,6 +120,11 @@ def _small(value: float | None, decimals: int = 2) -> str:
     if value and abs(value) < 10**-decimals / 2:
         return significant(value, 2)
     return fixed(value, decimals)
+
+
+def _rate(tflops: float | None, cpu: bool, why: str) -> Cell:
+    value = None if tflops is None else tflops * (1_000 if cpu else 1)
+    return Cell(_small(value), value, why)
 
 
 def _no_ai(k: Kernel, why: str) -> str:

@@ -169,7 +169,7 @@ def run_view(document: Document, rank_n: int | None = None, step_n: int | None =
     unit = n.unit_for(times.p50 or wall)
     regime, confidence, reason = _regime(rank, chosen, step_n)
     kernels, roofs = subject(rank)
-    rows = kernel_rows(kernels)
+    rows = kernel_rows(kernels, cpu=cpu)
     points, absent = place(kernels)
     longest = max([s.step_time_us for s in steps[:MAX_STEPS]] + [wall])
     attainable = _mean([s.attainable_us for s in chosen if s.attainable_us is not None])

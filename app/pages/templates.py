@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from app.pages import numbers, vocabulary
-from app.pages.columns import COLUMNS
+from app.pages.columns import columns
 from app.pages.run_view import ROWS_OF_STEPS
 from app.pages.static import plotly_js
 from app.resources import folder
@@ -44,7 +44,7 @@ def environment() -> Environment:
         IDLE=vocabulary.IDLE,
         ORIGINS=vocabulary.ORIGINS,
         ABSENT=REASONS,
-        COLUMNS=COLUMNS,
+        columns=columns,
         ROWS_OF_STEPS=ROWS_OF_STEPS,
     )
     return env

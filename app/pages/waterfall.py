@@ -22,6 +22,9 @@ LOSSES = (
     "communication",
     "copy",
 )
+#: Losses that have no line where they are 0: rare ones, and on a CPU those that only a GPU has.
+SILENT = frozenset({"unknown_idle", "communication"})
+GPU_ONLY = frozenset({*SILENT, "dispatch", "launch", "dependency", "copy"})
 #: Order of the pieces inside the bar of one step: work, traffic, then the waits.
 STACK = (
     *KERNEL_PARTS,
@@ -103,9 +106,10 @@ def waterfall(
         )
     ]
     at = wall
+    silent = SILENT if device == "GPU" else GPU_ONLY
     for part in LOSSES:
         us = parts.get(part, 0.0)
-        if us or part not in ("unknown_idle", "communication"):
+        if us or part not in silent:
             rows.append(_loss(part, us, at, wall, top))
             at -= us
     label = "Kernel time" if device == "GPU" else "Operator time"

@@ -101,7 +101,14 @@ def test_a_recording_without_gpu_work_is_shown_over_its_cpu() -> None:
     step = CpuStep(3, 1_000.0, Parts(compute=700.0, host=300.0), "compute", "high", None, 650.0)
     roof = Roofs(kind="cpu", name="EPYC", compute={"fp32": Ceiling(None, 1e12, "measured")})
     op = Kernel(
-        name="aten::mm", count=2, time_us=700.0, flops=10**9, bytes=10**6, dtype="fp32", origin="modelled"
+        name="aten::mm",
+        count=2,
+        time_us=700.0,
+        flops=10**9,
+        bytes=10**6,
+        dtype="fp32",
+        origin="modelled",
+        achieved_tflops=0.0014,
     )
     rank.cpu = Cpu(roof, [step], [op], name="EPYC 7B13", regime="compute", regime_confidence="high")
     rank.devices, rank.steps, rank.kernels = {}, [], []
@@ -109,10 +116,13 @@ def test_a_recording_without_gpu_work_is_shown_over_its_cpu() -> None:
     assert v.cpu
     assert v.device_name == "EPYC 7B13"
     assert v.kernels == [op]
+    assert v.rows[0].flops.text == "1.40"  # GFLOP/s: 0.0014 TFLOP/s
     assert v.parts["host"] == 300.0
     assert v.attainable_us == 650.0
     assert v.regime == "compute"
     assert [r.name for r in v.roof_rows] == ["fp32"]
+    assert "launch" not in [r.key for r in v.falls.rows]  # only a GPU has that
+    assert "input" in [r.key for r in v.falls.rows]
 
 
 def test_rows_are_the_longest_first_and_keep_their_place_in_the_document() -> None:
@@ -127,7 +137,7 @@ def test_rows_are_the_longest_first_and_keep_their_place_in_the_document() -> No
 def test_an_unknown_number_is_a_dash_with_its_reason() -> None:
     document = a_document(kernels=4)
     unknown = next(r for r in run_view(document).rows if r.regime == "unknown")
-    assert unknown.roof.text == unknown.tflops.text == unknown.ai.text == "–"
+    assert unknown.roof.text == unknown.flops.text == unknown.ai.text == "–"
     assert unknown.roof.value is None
     assert unknown.roof.why
 
