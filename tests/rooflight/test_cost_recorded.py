@@ -1,0 +1,119 @@
+"""Calls that torch runs and records here: what is written is as large as what torch returns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rooflight.cost import OpCall, estimate
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+pytestmark = pytest.mark.torch
+
+A, F, r, bf16 = torch.ops.aten, torch.nn.functional, torch.randn, torch.bfloat16
+WHOLE = torch.arange(64)
+ONES = torch.ones(16)
+
+CALLS: list[tuple[str, Callable[[], Any]]] = [
+    ("aten::mul", lambda: r(4, 8, dtype=bf16) * 2.0),
+    ("aten::mul", lambda: WHOLE * 2.0),
+    ("aten::mul", lambda: r(4) * torch.tensor(2.0, dtype=torch.float64)),
+    ("aten::add", lambda: r(4, dtype=torch.half) + r(4, dtype=bf16)),
+    ("aten::add", lambda: torch.ones(4, dtype=torch.bool) + 1.5),
+    ("aten::rsub", lambda: 1 - r(5)),
+    ("aten::div", lambda: WHOLE / WHOLE),
+    ("aten::div", lambda: torch.div(WHOLE, 3, rounding_mode="floor")),
+    ("aten::pow", lambda: WHOLE**0.5),
+    ("aten::abs", lambda: r(4, dtype=torch.complex64).abs()),
+    ("aten::where", lambda: torch.where(r(4, 4) > 0, 1.0, 2.0)),
+    ("aten::clamp", lambda: r(4, 3).clamp(min=torch.zeros(3))),
+    ("aten::sum", lambda: WHOLE.int().sum()),
+    ("aten::sum", lambda: r(0, 4).sum(0)),
+    ("aten::mean", lambda: r(3, 4, dtype=bf16).mean(-1, dtype=torch.float32)),
+    ("aten::max", lambda: r(3, 4).max(0, keepdim=True)),
+    ("aten::max", lambda: torch.max(r(3, 4), r(4))),
+    ("aten::var", lambda: r(3, 4).var(1, unbiased=False)),
+    ("aten::var_mean", lambda: torch.var_mean(r(3, 4), 1)),
+    ("aten::aminmax", lambda: r(3, 5).aminmax(dim=1)),
+    ("aten::cumsum", lambda: torch.ones(5, dtype=torch.bool).cumsum(0)),
+    ("aten::topk", lambda: r(3, 50).topk(5)),
+    ("aten::kthvalue", lambda: r(3, 50).kthvalue(3)),
+    ("aten::matmul", lambda: r(2, 1, 4, 5) @ r(3, 5, 6)),
+    ("aten::matmul", lambda: r(4) @ r(3, 4, 5)),
+    ("aten::addmm", lambda: torch.addmm(r(4, 6), r(4, 5), r(5, 6), beta=0.5)),
+    ("aten::tensordot", lambda: torch.tensordot(r(3, 4, 2), r(2, 4, 5), dims=([1, 2], [1, 0]))),
+    ("aten::conv2d", lambda: F.conv2d(r(2, 3, 9, 9), r(4, 3, 3, 3), padding="same", dilation=2)),
+    ("aten::convolution", lambda: F.conv2d(r(2, 3, 9, 8), r(4, 3, 3, 3), stride=(2, 1), padding=(1, 0))),
+    ("aten::conv_transpose2d", lambda: F.conv_transpose2d(r(2, 4, 5, 5), r(4, 3, 3, 3), None, 2, 1, 1, 2)),
+    ("aten::mkldnn_convolution", lambda: F.conv2d(r(2, 3, 9, 9), r(4, 3, 3, 3), r(4), 2, 1)),
+    ("aten::native_layer_norm", lambda: A.native_layer_norm(r(3, 4, 5), [4, 5], r(4, 5), None, 1e-5)),
+    (
+        "aten::native_batch_norm",
+        lambda: A.native_batch_norm(r(4, 16, 8), None, None, None, None, True, 0.1, 1e-5),
+    ),
+    ("aten::native_group_norm", lambda: A.native_group_norm(r(4, 16, 8, 8), ONES, ONES, 4, 16, 64, 8, 1e-5)),
+    ("aten::_fused_rms_norm", lambda: A._fused_rms_norm(r(3, 4, 5), [5], r(5), 1e-5)),
+    ("aten::softmax", lambda: F.softmax(r(3, 5, dtype=bf16), 1, dtype=torch.float32)),
+    (
+        "aten::max_pool2d_with_indices",
+        lambda: A.max_pool2d_with_indices(r(2, 3, 9, 9), [3], [2], [1], [1], True),
+    ),
+    ("aten::avg_pool2d", lambda: F.avg_pool2d(r(2, 3, 9, 9), 3, ceil_mode=True)),
+    ("aten::upsample_bilinear2d", lambda: F.interpolate(r(2, 3, 8, 8), scale_factor=1.5, mode="bilinear")),
+    ("aten::nll_loss_forward", lambda: A.nll_loss_forward(r(5, 7), WHOLE[:5], None, 0, -100)),
+    (
+        "aten::embedding_dense_backward",
+        lambda: A.embedding_dense_backward(r(64, 5), WHOLE % 10, 10, -1, False),
+    ),
+    ("aten::gather", lambda: r(5, 6).gather(1, torch.zeros(5, 2, dtype=torch.long))),
+    ("aten::native_dropout", lambda: A.native_dropout(r(5, 6), 0.5, True)),
+    ("aten::_fft_r2c", lambda: torch.fft.rfft(r(4, 10))),
+    ("aten::_fft_c2r", lambda: torch.fft.irfft(r(4, 10, dtype=torch.complex64))),
+    ("aten::constant_pad_nd", lambda: F.pad(r(4, 4), (1, 2, 0, 3))),
+    ("aten::repeat", lambda: r(4, 5).repeat(2, 1, 3)),
+    ("aten::full", lambda: torch.full((3, 4), True)),
+    ("aten::arange", lambda: torch.arange(1, 10, 2.0)),
+    ("aten::randint", lambda: torch.randint(0, 5, (3, 4))),
+    ("aten::_to_copy", lambda: r(3, 4).to(torch.float64)),
+    ("aten::histc", lambda: r(50).histc(7)),
+]
+
+
+def size_of(result: Any) -> int:
+    if isinstance(result, torch.Tensor):
+        return int(result.numel() * result.element_size())
+    return sum(size_of(part) for part in result)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[OpCall, int]]:
+    """Each call's own row, and the bytes of what torch returned."""
+    path: Path = tmp_path_factory.mktemp("recorded") / "trace.json"
+    results = []
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True
+    ) as profiler:
+        for i, (_, run) in enumerate(CALLS):
+            with torch.profiler.record_function(f"call {i}"):
+                results.append(size_of(run()))
+    profiler.export_chrome_trace(str(path))
+    events = [e for e in json.loads(path.read_text())["traceEvents"] if e.get("ph") == "X"]
+    windows = {e["name"]: e for e in events if e["name"].startswith("call ")}
+    return [(row_of(name, windows[f"call {i}"], events), results[i]) for i, (name, _) in enumerate(CALLS)]
+
+
+def row_of(name: str, window: dict[str, Any], events: list[dict[str, Any]]) -> OpCall:
+    start, end = window["ts"], window["ts"] + window["dur"]
+    row = next(e["args"] for e in events if e["name"] == name and start <= e["ts"] < end)
+    keys = ("Input Dims", "Input type", "Input Strides", "Concrete Inputs")
+    return OpCall(name, *(tuple(row[key]) for key in keys))
+
+
+@pytest.mark.parametrize("i", range(len(CALLS)), ids=[f"{i}-{name}" for i, (name, _) in enumerate(CALLS)])
+def test_what_is_written_is_what_torch_returns(i: int, recorded: list[tuple[OpCall, int]]) -> None:
+    call, size = recorded[i]
+    assert estimate(call).bytes_written == size
