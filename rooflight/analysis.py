@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from rooflight.errors import MissingExtra, NotATrace, Refused
 from rooflight.protocol import SCHEMA_VERSION, Document, Flag
 from rooflight.results.launches import Columns
-from rooflight.results.rank import Options, analyse_rank
+from rooflight.results.rank import analyse_rank
+from rooflight.results.stages import Options
 from rooflight.trace.timeline import Timeline
 
 if TYPE_CHECKING:

@@ -30,7 +30,8 @@ CALL = {
 }  # fmt: skip
 KERNEL: dict[str, Any] = {
     "ph": "X", "cat": "kernel", "name": "gemm<4, float>", "pid": 0, "tid": 7, "ts": 110.001, "dur": 5.002,
-    "args": {"device": 0, "context": 1, "stream": 7, "correlation": 7, "grid": [2, 1, 1], "block": [64, 1, 1]},
+    "args": {"device": 0, "context": 1, "stream": 7, "correlation": 7,
+             "grid": [2, 1, 1], "block": [64, 1, 1]},
 }  # fmt: skip
 META = {"ph": "M", "name": "process_name", "pid": 9, "tid": 0, "ts": 0, "args": {"name": "python"}}
 EVENTS = [META, OP, CALL, KERNEL]
@@ -97,10 +98,13 @@ def test_layout_changes_nothing(layout: str) -> None:
     assert facts(parse(LAYOUTS[layout])) == facts(parse(text(DOC)))
 
 
+AWKWARD = ('a},{"b', "plain", "ж\\n\u2713", "],[")
+
+
 def many(n: int, seed: int = 1) -> dict[str, Any]:
     rng = random.Random(seed)
     rows = [
-        {**KERNEL, "ts": round(i * 3 + rng.random(), 3), "name": rng.choice(['a},{"b', "plain", "ж\\n\u2713", "],["]),
+        {**KERNEL, "ts": round(i * 3 + rng.random(), 3), "name": rng.choice(AWKWARD),
          "args": {**KERNEL["args"], "correlation": i, "nest": [{"a": [{}]}, {}]}}
         for i in range(n)
     ]  # fmt: skip

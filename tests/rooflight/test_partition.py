@@ -55,7 +55,8 @@ def scene(**spans: tuple[str, str, float, float]) -> Timeline:
 
 def step_event(dur: float) -> dict[str, Any]:
     return {
-        "ph": "X", "cat": "user_annotation", "name": "ProfilerStep#1", "pid": 9, "tid": 1, "ts": 0, "dur": dur,
+        "ph": "X", "cat": "user_annotation", "name": "ProfilerStep#1", "pid": 9, "tid": 1, "ts": 0,
+        "dur": dur,
     }  # fmt: skip
 
 
@@ -158,7 +159,8 @@ def build(
 ) -> Timeline:
     names = {
         "comm": "ncclKernel_AllReduce", "kernel": "k", "gpu_memcpy": "Memcpy HtoD (Pageable -> Device)",
-        "cpu_op": "aten::foo", "call": "cudaLaunchKernel", "input": "enumerate(DataLoader)#x", "sync": "aten::item",
+        "cpu_op": "aten::foo", "call": "cudaLaunchKernel", "input": "enumerate(DataLoader)#x",
+        "sync": "aten::item",
     }  # fmt: skip
     cats = {"comm": "kernel", "call": "cuda_runtime", "input": "user_annotation", "sync": "cpu_op"}
     events = []

@@ -1,0 +1,67 @@
+"""What every row of a table says of its launches or calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rooflight.protocol import Kernel
+from rooflight.trace.tables import I64
+from rooflight.units import pct, us
+
+BINS = 12
+_MAX_TEXT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Totals over the launches, ``None`` where unknown; ``bound_ns`` and ``t_ns`` are of one launch."""
+
+    flops: int | None
+    bytes: int | None
+    bound_ns: float | None
+    t_ns: float
+    ai: float | None
+
+
+def table_row(durations: I64, total_ns: int, work: Work) -> Kernel:
+    """A row with its figures and no name yet; ``durations`` in ns, ``total_ns`` of the whole table."""
+    time, count = int(durations.sum()), int(durations.size)
+    low, high = int(durations.min()), int(durations.max())
+    p50, p95, p99 = (float(p) for p in np.percentile(durations, (50, 95, 99)))
+    limit = work.bound_ns
+    return Kernel(
+        name="",
+        count=count,
+        time_us=us(time),
+        share_pct=pct(time, total_ns),
+        min_us=us(low),
+        p50_us=us(p50),
+        p95_us=us(p95),
+        p99_us=us(p99),
+        max_us=us(high),
+        flops=work.flops,
+        bytes=work.bytes,
+        ai=rounded(work.ai),
+        achieved_tflops=_rate(work.flops, time, 1e3),
+        achieved_gbs=_rate(work.bytes, time, 1.0),
+        bound_us=None if limit is None else us(round(limit * count)),
+        roof_fraction=None if limit is None or not work.t_ns else rounded(limit / work.t_ns),
+        histogram=[int(n) for n in np.histogram(durations, bins=BINS)[0]] if high > low else [],
+    )
+
+
+def rounded(value: float | None) -> float | None:
+    """Six significant digits: more would pretend to a precision that no timer has."""
+    return None if value is None else float(f"{value:.6g}")
+
+
+def cut(text: str | None) -> str | None:
+    """Text short enough for a table; the recording has the rest."""
+    return text if text is None or len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"
+
+
+def _rate(amount: int | None, ns: int, per: float) -> float | None:
+    """Amount per ns over ``per``: FLOP/ns over 1000 is TFLOP/s, byte/ns is GB/s."""
+    return None if amount is None or not ns else rounded(amount / ns / per)

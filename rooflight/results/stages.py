@@ -1,0 +1,202 @@
+"""The stages of the road for one recording, each worked out once, from those before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from rooflight.attribution.idle import HostActivity
+from rooflight.attribution.launches import Links, link
+from rooflight.attribution.steps import StepSpan, find_steps
+from rooflight.cost.launches import LaunchCosts, attach
+from rooflight.hardware import cpu_roofs
+from rooflight.kernels import KernelName, classify, is_communication
+from rooflight.protocol import Calibration, Flag
+from rooflight.regimes.kernels import Verdict
+from rooflight.regimes.partition import RANK, Partition, partition
+from rooflight.regimes.quality import Grade, QualityFacts, grade
+from rooflight.regimes.steps import summed, unexplained_idle
+from rooflight.results import quality
+from rooflight.results.attribution import Delays, graph_launches, launch_delays
+from rooflight.results.cpu import CpuRecording, cpu_recording
+from rooflight.results.devices import kernel_sum
+from rooflight.results.kernels import verdicts
+from rooflight.results.roofs import DeviceRoofs, device_roofs
+from rooflight.results.steps import StepFigures, step_figures
+from rooflight.roofline.groups import Groups, group_launches
+from rooflight.trace.tables import GpuKind, Mask
+from rooflight.trace.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """``gpu`` overrides the recorded device name; ``calibrations`` give measured ceilings."""
+
+    gpu: str | None = None
+    calibrations: tuple[Calibration, ...] = ()
+
+
+class Stages:
+    """One recording on its way; whatever is asked for is computed then, and kept."""
+
+    def __init__(self, timeline: Timeline, options: Options) -> None:
+        self.timeline = timeline
+        self.options = options
+
+    @cached_property
+    def links(self) -> Links:
+        """GPU events tied to launches, ops, modules."""
+        return link(self.timeline)
+
+    @cached_property
+    def steps(self) -> list[StepSpan]:
+        return find_steps(self.timeline)
+
+    @cached_property
+    def names(self) -> Mapping[int, KernelName]:
+        """What the names of the GPU events tell, by their index."""
+        return {i: classify(self.timeline.names[i]) for i in np.unique(self.timeline.gpu.name).tolist()}
+
+    @cached_property
+    def costs(self) -> LaunchCosts:
+        return attach(self.timeline, self.links, self.names)
+
+    @cached_property
+    def devices(self) -> DeviceRoofs:
+        return device_roofs(self.timeline, self.options.gpu, self.options.calibrations)
+
+    @cached_property
+    def groups(self) -> Groups:
+        return group_launches(self.timeline, self.links, self.costs, self.names, self.devices.roofs)
+
+    @cached_property
+    def is_comm(self) -> Mask:
+        """Row-aligned with the GPU events: the kernels that communicate (DEFINITIONS §4)."""
+        gpu = self.timeline.gpu
+        by_name = np.zeros(len(self.timeline.names) + 1, bool)
+        for i in self.names:
+            by_name[i] = is_communication(self.timeline.names[i])
+        mask: Mask = (gpu.kind == GpuKind.KERNEL) & (by_name[gpu.name] | (gpu.comm >= 0))
+        return mask
+
+    @cached_property
+    def regimes(self) -> list[Verdict]:
+        """Row-aligned with the groups."""
+        return verdicts(self.timeline, self.groups.rows, self.is_comm, self.devices.roofs)
+
+    @cached_property
+    def window(self) -> tuple[int, int]:
+        """From the first start to the last end of GPU work and steps, in ns."""
+        gpu, rows = self.timeline.gpu, self.timeline.valid_gpu
+        starts = [s.start for s in self.steps] + ([int(gpu.start[rows].min())] if rows.size else [])
+        ends = [s.end for s in self.steps] + ([int(gpu.end[rows].max())] if rows.size else [])
+        return (min(starts), max(ends)) if starts else (0, 0)
+
+    @cached_property
+    def partitions(self) -> dict[int, Partition]:
+        """Where the time goes, by device."""
+        part = np.array([RANK.get(v.regime, RANK["unknown"]) for v in self.regimes] or [0], np.int64)
+        activity = HostActivity(self.timeline)
+        of_event = part[self.groups.of_event]
+        return {
+            d: partition(
+                self.timeline, self.links, self.steps, d, of_event, self.is_comm, self.window, activity
+            )
+            for d in range(len(self.timeline.device_keys))
+        }
+
+    @cached_property
+    def headline(self) -> int | None:
+        """The device with most kernel time, the lowest of several; ``None`` without GPU work."""
+        keys = self.timeline.device_keys
+        present = np.unique(self.timeline.gpu.device[self.timeline.valid_gpu]).tolist()
+        return min(present, key=lambda d: (-kernel_sum(self.timeline, d), _order(keys[d])), default=None)
+
+    @cached_property
+    def figures(self) -> list[StepFigures]:
+        """The steps before their verdicts; none without GPU work."""
+        if self.headline is None:
+            return []
+        return step_figures(
+            self.timeline, self.links, self.steps, self.partitions, self.headline, self.groups, self.regimes
+        )
+
+    @cached_property
+    def whole(self) -> dict[int, dict[str, int]]:
+        """Parts of the whole recording in ns, by device."""
+        return {d: p.parts(*self.window) for d, p in self.partitions.items()}
+
+    @cached_property
+    def delays(self) -> Delays:
+        return launch_delays(self.timeline, self.links)
+
+    @cached_property
+    def cpu(self) -> CpuRecording | None:
+        """The host CPU as the device, when there is no GPU work."""
+        if self.headline is not None:
+            return None
+        mine = [c for c in self.options.calibrations if c.kind == "cpu"]
+        newest = max(mine, key=lambda c: c.measured_at, default=None)
+        return cpu_recording(self.timeline, cpu_roofs(newest))
+
+    @cached_property
+    def seen(self) -> quality.Seen:
+        """What the flags and the grade are made from."""
+        return quality.Seen(
+            timeline=self.timeline,
+            links=self.links,
+            groups=self.groups.rows,
+            regimes=self.regimes,
+            is_comm=self.is_comm,
+            roofs=self.devices.roofs,
+            sku_inferred=self.devices.inferred,
+            n_steps=len(self.steps),
+            steps_without_gpu=sum(not f.touched for f in self.figures),
+            graphs=graph_launches(self.timeline),
+            negative_delays=self.delays.negative,
+            unexplained_idle=self._unexplained(),
+        )
+
+    def _unexplained(self) -> bool:
+        if self.headline is None:
+            return False
+        d = self.headline
+        return unexplained_idle(summed(f.parts[d] for f in self.figures) if self.figures else self.whole[d])
+
+    @cached_property
+    def ns_by_origin(self) -> dict[str, int]:
+        """Kernel time (on a CPU: self time of ops) by origin of its cost."""
+        return quality.kernel_ns_by_origin(self.seen) if self.cpu is None else self.cpu.ops.ns_by_origin
+
+    @cached_property
+    def quality(self) -> QualityFacts:
+        facts = quality.facts(self.seen, self.ns_by_origin)
+        if self.cpu is None:
+            return facts
+        return replace(facts, kernel_ns=sum(self.ns_by_origin.values()), peak_known=self.cpu.peak_known)
+
+    @cached_property
+    def grade(self) -> Grade:
+        return grade(self.quality)
+
+    @cached_property
+    def flags(self) -> list[Flag]:
+        flags = quality.flags(self.seen, self.quality)
+        if self.cpu is not None and not self.cpu.peak_known:
+            how = "no measured roof of this CPU: `rooflight-agent calibrate` makes one"
+            flags.append(Flag("peak_unknown", None, how))
+        return flags
+
+    @property
+    def doubt(self) -> float:
+        """The share (0 to 1) of kernel time whose cost is unknown or inferred."""
+        time = self.ns_by_origin
+        whole = sum(time.values())
+        return (time["unknown"] + time["inferred"]) / whole if whole else 0.0
+
+
+def _order(key: str) -> tuple[int, str]:
+    return (int(key), key) if key.isascii() and key.isdigit() and len(key) < 10 else (1 << 62, key)
