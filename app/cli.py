@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import ValidationError
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import SQLAlchemyError
 
 from app.settings import Settings
 
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         first = e.errors()[0]
         name = "_".join(str(part) for part in first["loc"]).upper()
         return _complain(f"setting ROOFLIGHT_{name}: {first['msg']}")
-    except (OperationalError, ValueError, OSError) as e:
+    except (SQLAlchemyError, ValueError, OSError) as e:
         return _complain(str(e).splitlines()[0])
 
 

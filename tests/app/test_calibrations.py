@@ -1,0 +1,76 @@
+"""Measured ceilings: stored in UTC, found by device, seen by whom they concern."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.app.conftest import Service, a_token
+
+CPU = {
+    "device": "AMD EPYC 9654",
+    "kind": "cpu",
+    "measured_at": "2026-03-29T01:30:00+01:00",
+    "gemm_tflops": {"fp32": 1.5},
+    "stream_gbs": 210.0,
+    "software": {"torch": "2.13.0"},
+}
+
+
+def add(service: Service, **changes: Any) -> Any:
+    return service.post("/calibrations", json={**CPU, **changes})
+
+
+def test_what_was_measured_is_answered(service: Service) -> None:
+    answer = add(service)
+    assert answer.status_code == 201, answer.text
+    [seen] = service.get("/calibrations").json()["items"]
+    assert {k: seen[k] for k in CPU} == CPU
+    assert seen["created_at"].endswith("Z")
+
+
+def test_order_is_by_instant_not_by_text(service: Service) -> None:
+    """01:30+01:00 is 00:30 UTC; 03:30+02:00 is 01:30; 20:15-05:00 of the day before is 01:15."""
+    times = ["2026-03-29T01:30:00+01:00", "2026-03-29T03:30:00+02:00", "2026-03-28T20:15:00-05:00"]
+    for time in times:
+        add(service, measured_at=time)
+    seen = [c["measured_at"] for c in service.get("/calibrations").json()["items"]]
+    assert seen == [times[1], times[2], times[0]]
+
+
+@pytest.mark.parametrize(
+    "time", ["2026-03-29 01:30:00", "2026-03-29T01:30:00", "yesterday", "", "2026-13-01T00:00:00Z"]
+)
+def test_a_time_without_its_zone_is_422(service: Service, time: str) -> None:
+    answer = add(service, measured_at=time)
+    assert answer.status_code == 422
+    assert answer.json()["where"] == "body.measured_at"
+    if time.startswith("2026-03"):
+        assert "time zone" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("rate", ["NaN", "Infinity", "-1", "0", "1e999", '"fast"'])
+def test_a_rate_that_is_none_is_422(service: Service, rate: str) -> None:
+    body = json.dumps({**CPU, "stream_gbs": "HERE"}).replace('"HERE"', rate)
+    headers = {"Content-Type": "application/json"}
+    answer = service.post("/calibrations", content=body, headers=headers)
+    assert answer.status_code == 422
+    assert "stream_gbs" in answer.json()["where"]
+
+
+def test_one_device_in_other_spelling_is_one(service: Service) -> None:
+    add(service)
+    assert len(service.get("/calibrations", params={"device": "amd  epyc 9654"}).json()["items"]) == 1
+    assert service.get("/calibrations", params={"device": "EPYC"}).json()["items"] == []
+
+
+def test_a_project_sees_its_own_and_those_of_all(service: Service) -> None:
+    own, other = (service.post("/projects", json={"name": n}).json()["id"] for n in ("own", "other"))
+    tokens = {p: {"Authorization": f"Bearer {a_token(service.settings, project_id=p)}"} for p in (own, other)}
+    for headers, device in ((service.auth, "shared"), (tokens[own], "mine"), (tokens[other], "theirs")):
+        body = {**CPU, "device": device}
+        assert service.client.post("/api/v1/calibrations", json=body, headers=headers).status_code == 201
+    seen = service.client.get("/api/v1/calibrations", headers=tokens[own]).json()["items"]
+    assert {c["device"] for c in seen} == {"shared", "mine"}
