@@ -17,6 +17,8 @@ from rooflight.dtypes import DType
 
 # What stands in the type column for things that are no tensor.
 _NOT_A_TENSOR = frozenset({"", "Scalar", "ScalarList", "TensorList", "GenericList"})
+# How recordings of 2021 call a scalar.
+_SCALARS = dict.fromkeys(("Int", "Double", "Bool", "ComplexDouble"), "Scalar")
 # What kernel names tell of copies, which do not care for the kind.
 _WIDTHS = {f"{n}-byte": DType(f"{n}-byte", n, "int") for n in (1, 2, 4, 8, 16)}
 _MAX_TEXT = 4096  # a recorded list of ints is far shorter
@@ -57,7 +59,7 @@ class Arguments:
     def kind(self, i: int) -> str:
         """The type column at ``i``: a C++ element type, Scalar, ScalarList, TensorList or ""."""
         kind = self._types[i] if 0 <= i < len(self._types) else ""
-        return kind if isinstance(kind, str) else ""
+        return _SCALARS.get(kind, kind) if isinstance(kind, str) else ""
 
     def tensor(self, i: int) -> Tensor:
         """The tensor at ``i``; Unknown (``no_shapes``) when there is none."""

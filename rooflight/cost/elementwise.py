@@ -186,11 +186,17 @@ def absolute(args: Arguments) -> Work:
     return Work(None, pieces(x), pieces(x.like(real_part(x.dtype))), x.dtype, "no_convention")
 
 
-@cost_model(*both("clamp", "clip", "clamp_min", "clamp_max"), family="elementwise", at_most=4)
+@cost_model(*both("clamp", "clip"), family="elementwise", at_most=4)
 def clamp(args: Arguments) -> Work:
     """1 FLOP per element; the limits are numbers or tensors."""
     operands, scalars = _operands(args, 0, 1, 2), _scalars(args, 1, 2)
     return pointwise(operands, scalars=scalars, in_place=_in_place(args))
+
+
+@cost_model(*both("clamp_min", "clamp_max"), family="elementwise", at_most=3)
+def clamp_one_side(args: Arguments) -> Work:
+    """As clamp, with one limit; a further tensor is where the result goes."""
+    return pointwise(_operands(args, 0, 1), scalars=_scalars(args, 1), in_place=_in_place(args))
 
 
 @cost_model(*both("addcmul", "addcdiv"), family="elementwise", at_most=5)

@@ -364,3 +364,10 @@ def test_a_copy_between_lists_may_change_the_type() -> None:
     copy = OpCall("aten::_foreach_copy_", ([[8]], [[8]], []), ("TensorList", "TensorList", "Scalar"))
     cost = estimate(typed(copy, "fp32"))
     assert (cost.flops, cost.bytes, cost.reason) == (0, None, "dtype_unknown")
+
+
+def test_scalars_of_2021_are_no_tensors() -> None:
+    """relu of torch 1.9: clamp_min(x, 0, out=y).  x is read, y is written and not read."""
+    dims = ([32, 64], [], [32, 64])
+    cost = estimate(OpCall("aten::clamp_min", dims, ("float", "Int", "float")))
+    assert (cost.flops, cost.bytes_read, cost.bytes_written) == (2048, 4 * 2048, 4 * 2048)
