@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from app.pages import numbers as n
 from app.pages.kernel_view import MAX_ROWS, KernelRow, kernel_rows
+from app.pages.rank_view import CollectiveRow, RankRow, collective_rows, rank_rows
+from app.pages.steps import AnyStep, StepTime, as_dict, counted_steps, main_device, mean, parts_of, step_time
 from app.pages.verdict import Verdict, group_us, verdict
 from app.pages.vocabulary import CEILINGS, GRADES
 from app.pages.waterfall import STACK, Piece, Waterfall, stack, waterfall
@@ -15,15 +17,12 @@ from rooflight.figures.points import place
 from rooflight.figures.roofline import subject
 from rooflight.protocol import (
     ORIGINS,
-    PARTS,
     Ceiling,
-    CpuStep,
     DeviceFigures,
     Document,
     Finding,
     Flag,
     Kernel,
-    Parts,
     Rank,
     Roofs,
     Step,
@@ -32,7 +31,6 @@ from rooflight.protocol import (
 #: Over this many steps the bars stand side by side with a scroll; over the second, the rest is counted.
 ROWS_OF_STEPS = 24
 MAX_STEPS = 400
-TOO_FEW = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,45 +46,12 @@ class StepBar:
 
 
 @dataclass(frozen=True, slots=True)
-class StepTime:
-    """Headline of the step time, in µs; p95 and p99 are null under five steps."""
-
-    count: int
-    p50: float | None
-    p95: float | None
-    p99: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class DeviceRow:
     """A device's figures over the recording."""
 
     key: str
     figures: DeviceFigures
     main: bool
-
-
-@dataclass(frozen=True, slots=True)
-class RankRow:
-    """One rank in the picker: its median step, its regime and the bar of its mean step."""
-
-    rank: int
-    p50: float | None
-    regime: str | None
-    grade: str
-    pieces: list[Piece]
-    selected: bool
-
-
-@dataclass(frozen=True, slots=True)
-class CollectiveRow:
-    """One collective with its latest rank and the longest wait."""
-
-    n: int
-    group: str
-    straggler: str | None
-    transfer_us: float | None
-    longest_wait_us: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +116,6 @@ class RunView:
     software: list[tuple[str, str]]
 
 
-AnyStep = Step | CpuStep
-
-
 def run_view(document: Document, rank_n: int | None = None, step_n: int | None = None) -> RunView:
     """The page of one rank, the first when ``rank_n`` is null; with ``step_n`` the waterfall is that step's.
 
@@ -163,16 +125,17 @@ def run_view(document: Document, rank_n: int | None = None, step_n: int | None =
     cpu = rank.cpu is not None and not rank.devices
     steps, inferred = counted_steps(rank)
     chosen = _chosen(steps, step_n)
-    parts, basis = _parts(rank, chosen, step_n, inferred)
+    parts, basis = parts_of(rank, chosen, step_n, inferred)
     wall = sum(parts.values())
     times = step_time([s.step_time_us for s in steps])
     unit = n.unit_for(times.p50 or wall)
     regime, confidence, reason = _regime(rank, chosen, step_n)
     kernels, roofs = subject(rank)
+    coverage = _coverage(rank, kernels, cpu)
     rows = kernel_rows(kernels, cpu=cpu)
     points, absent = place(kernels)
     longest = max([s.step_time_us for s in steps[:MAX_STEPS]] + [wall])
-    attainable = _mean([s.attainable_us for s in chosen if s.attainable_us is not None])
+    attainable = mean([s.attainable_us for s in chosen if s.attainable_us is not None])
     falls = waterfall(parts, attainable, longest_us=longest, device="CPU" if cpu else "GPU")
     return RunView(
         rank=rank,
@@ -203,19 +166,19 @@ def run_view(document: Document, rank_n: int | None = None, step_n: int | None =
         launches=sum(k.count for k in kernels),
         absent=absent,
         plotted_regimes=sorted({p.kernel.regime for p in points}, key=_regime_order),
-        origins=[(o, getattr(rank.coverage, o)) for o in ORIGINS],
-        costed_pct=_costed(rank, kernels),
+        origins=list(coverage.items()),
+        costed_pct=100 - coverage["unknown"] if kernels else None,
         flags=[*document.flags, *rank.flags],
         findings=rank.findings,
         devices=_devices(rank),
-        ranks=_ranks(document, rank),
-        collectives=_collectives(document),
+        ranks=rank_rows(document, rank),
+        collectives=collective_rows(document),
         n_collectives=len(document.collectives),
-        mfu=_mean([s.mfu for s in chosen if isinstance(s, Step) and s.mfu is not None]),
-        hfu=_mean([s.hfu for s in chosen if isinstance(s, Step) and s.hfu is not None]),
-        device_key=_main_device(rank),
+        mfu=mean([s.mfu for s in chosen if isinstance(s, Step) and s.mfu is not None]),
+        hfu=mean([s.hfu for s in chosen if isinstance(s, Step) and s.hfu is not None]),
+        device_key=main_device(rank),
         shown_parts=_shown(parts, steps[:MAX_STEPS]),
-        coverage_bar=_coverage_bar(rank),
+        coverage_bar=_coverage_bar(coverage),
         plotted_origins=[o for o in ORIGINS if any(p.kernel.origin == o for p in points)],
         n_plotted=len(points),
         n_above=sum(k.above_peak for k in kernels),
@@ -230,11 +193,18 @@ def _shown(parts: Mapping[str, float], steps: Sequence[AnyStep]) -> list[str]:
     return [p for p in STACK if any(w[p] for w in walls)]
 
 
-def _coverage_bar(rank: Rank) -> list[tuple[str, float, float]]:
+def _coverage(rank: Rank, kernels: Sequence[Kernel], cpu: bool) -> dict[str, float]:
+    """Share of time by origin of its cost, in percent; of a CPU's ops it is summed here."""
+    if not cpu:
+        return {o: getattr(rank.coverage, o) for o in ORIGINS}
+    total = sum(k.time_us for k in kernels)
+    return {o: n.share(sum(k.time_us for k in kernels if k.origin == o), total) or 0.0 for o in ORIGINS}
+
+
+def _coverage_bar(coverage: Mapping[str, float]) -> list[tuple[str, float, float]]:
     """Origins side by side: name, start and width in percent."""
     bar, at = [], 0.0
-    for origin in ORIGINS:
-        width = getattr(rank.coverage, origin)
+    for origin, width in coverage.items():
         bar.append((origin, at, width))
         at += width
     return bar
@@ -247,56 +217,11 @@ def _rank(document: Document, rank_n: int | None) -> Rank:
     return found[0]
 
 
-def counted_steps(rank: Rank) -> tuple[Sequence[AnyStep], bool]:
-    """The steps that figures rest on, and whether they were inferred rather than recorded."""
-    if rank.cpu is not None and not rank.devices:
-        return rank.cpu.steps, False
-    if rank.steps:
-        return rank.steps, False
-    return rank.inferred_steps, bool(rank.inferred_steps)
-
-
 def _chosen(steps: Sequence[AnyStep], step_n: int | None) -> Sequence[AnyStep]:
     chosen = [s for s in steps if step_n is None or s.n == step_n]
     if step_n is not None and not chosen:
         raise KeyError(f"step {step_n}")
     return chosen
-
-
-def _parts(
-    rank: Rank, chosen: Sequence[AnyStep], step_n: int | None, inferred: bool
-) -> tuple[dict[str, float], str]:
-    """The parts that the headline shows, and in words what they are of."""
-    with_parts = [as_dict(s.parts_us) for s in chosen if s.parts_us is not None]
-    if with_parts:
-        kind = "inferred step" if inferred else "step"
-        one = step_n if step_n is not None else chosen[0].n
-        of = f"{kind} {one}" if len(with_parts) == 1 else f"mean of {n.count(len(with_parts))} {kind}s"
-        return {p: _mean([d[p] for d in with_parts]) or 0.0 for p in PARTS}, of
-    if rank.cpu is not None and not rank.devices:
-        return as_dict(rank.cpu.parts_us or Parts()), "whole recording"
-    main = _main_device(rank)
-    return as_dict(rank.parts_us.get(main or "", Parts())), "whole recording"
-
-
-def as_dict(parts: Parts) -> dict[str, float]:
-    """Parts by name, in the order of the protocol."""
-    return {p: getattr(parts, p) for p in PARTS}
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None
-
-
-def step_time(times_us: list[float]) -> StepTime:
-    """Median and tails of the step time; the tails of fewer than five steps are not known."""
-    tails = len(times_us) >= TOO_FEW
-    return StepTime(
-        len(times_us),
-        n.percentile(times_us, 50),
-        n.percentile(times_us, 95) if tails else None,
-        n.percentile(times_us, 99) if tails else None,
-    )
 
 
 def _regime(
@@ -339,20 +264,15 @@ def _bar(s: AnyStep, top_us: float, p50: float | None, step_n: int | None) -> St
     return StepBar(s.n, s.step_time_us, pieces, n.signed_percent(change), s.regime, s.n == step_n)
 
 
-def _main_device(rank: Rank) -> str | None:
-    named = next((s.device for s in rank.steps if s.device), None)
-    return named or max(rank.devices, key=lambda d: rank.devices[d].kernel_sum_us, default=None)
-
-
 def _device_name(rank: Rank, roofs: Roofs, cpu: bool) -> str | None:
     if cpu and rank.cpu is not None:
         return rank.cpu.name or roofs.name or "CPU"
-    main = rank.devices.get(_main_device(rank) or "")
+    main = rank.devices.get(main_device(rank) or "")
     return roofs.name or (main.name if main else None)
 
 
 def _devices(rank: Rank) -> list[DeviceRow]:
-    main = _main_device(rank)
+    main = main_device(rank)
     return [DeviceRow(key, figures, key == main) for key, figures in rank.devices.items()]
 
 
@@ -377,33 +297,3 @@ def roof_rows(roofs: Roofs, drawn: list[Kernel]) -> list[RoofRow]:
 def _regime_order(regime: str) -> int:
     order = ("compute", "memory", "latency", "communication", "copy", "unknown")
     return order.index(regime) if regime in order else len(order)
-
-
-def _costed(rank: Rank, kernels: list[Kernel]) -> float | None:
-    return 100 - rank.coverage.unknown if kernels else None
-
-
-def _ranks(document: Document, selected: Rank) -> list[RankRow]:
-    longest = max((_rank_wall(r) for r in document.ranks), default=0.0) or 1.0
-    return [_rank_row(r, longest, r is selected) for r in document.ranks]
-
-
-def _rank_row(rank: Rank, longest: float, selected: bool) -> RankRow:
-    steps, inferred = counted_steps(rank)
-    parts, _ = _parts(rank, steps, None, inferred)
-    p50 = n.percentile([s.step_time_us for s in steps], 50)
-    return RankRow(rank.rank, p50, rank.regime, rank.grade, stack(parts, longest), selected)
-
-
-def _rank_wall(rank: Rank) -> float:
-    steps, inferred = counted_steps(rank)
-    return sum(_parts(rank, steps, None, inferred)[0].values())
-
-
-def _collectives(document: Document) -> list[CollectiveRow]:
-    """The hundred collectives with the longest wait."""
-    rows = [
-        CollectiveRow(c.n, c.group, c.straggler, c.transfer_us, max(c.wait_us.values(), default=None))
-        for c in document.collectives
-    ]
-    return sorted(rows, key=lambda c: -(c.longest_wait_us or 0.0))[:100]

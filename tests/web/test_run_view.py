@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.pages.run_view import ROWS_OF_STEPS, run_view, step_time
+from app.pages.run_view import ROWS_OF_STEPS, run_view
+from app.pages.steps import step_time
 from rooflight.protocol import Ceiling, Coverage, Cpu, CpuStep, Flag, Kernel, Parts, Roofs
 from tests.factories import a_document, a_rank, a_step
 
@@ -116,6 +117,7 @@ def test_a_recording_without_gpu_work_is_shown_over_its_cpu() -> None:
     assert v.cpu
     assert v.device_name == "EPYC 7B13"
     assert v.kernels == [op]
+    assert v.origins == [("measured", 0.0), ("modelled", 100.0), ("inferred", 0.0), ("unknown", 0.0)]
     assert v.rows[0].flops.text == "1.40"  # GFLOP/s: 0.0014 TFLOP/s
     assert v.parts["host"] == 300.0
     assert v.attainable_us == 650.0

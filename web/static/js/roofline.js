@@ -63,7 +63,7 @@ export function roofline(el, figure, { onSelect, onPoint }) {
       .sort((a, b) => b.r - a.r);
     const roofs = roofWords(px, size);
     const memory = memoryWords(px, dots);
-    const ridge = ridgeWords();
+    const ridge = ridgeWords(px, size);
     const taken = [...roofBoxes(px), ...roofs.boxes, ...memory.boxes];
     const placed = place(dots, taken, { w: size.w, h: size.h }, narrow() ? 3 : 8);
     return [...roofs.words, ...memory.words, ...ridge, ...placed.map(label)];
@@ -141,12 +141,14 @@ export function roofline(el, figure, { onSelect, onPoint }) {
     return { boxes, words: [word({ x: lg(x), y: lg(x * rate / meta.scale), text, textangle: -slope * 180 / Math.PI, xshift: nx, yshift: ny })] };
   }
 
-  function ridgeWords() {
+  function ridgeWords(px, size) {
     const used = meta.roofs.filter((r) => r.used && (r.ridge_practical ?? r.ridge_datasheet));
     return used.slice(0, narrow() ? 1 : 2).map((r, i) => {
       const x = r.ridge_practical ?? r.ridge_datasheet;
       const name = used.length > 1 ? `${r.dtypes[0]} ` : '';
-      return word({ x: lg(x), y: 0, yref: 'paper', yanchor: 'bottom', xanchor: 'left', xshift: 4, yshift: 2 + 14 * i, text: `${name}ridge ${digits(x)} FLOP/B` });
+      const text = `${name}ridge ${digits(x)} FLOP/B`;
+      const left = px(x, 1).x + text.length * 6 + 8 > size.w;      // no room to its right
+      return word({ x: lg(x), y: 0, yref: 'paper', yanchor: 'bottom', xanchor: left ? 'right' : 'left', xshift: left ? -4 : 4, yshift: 2 + 14 * i, text });
     });
   }
 
