@@ -18,7 +18,7 @@ from rooflight.cost.assign import assign
 from rooflight.cost.estimate import estimate
 from rooflight.cost.model import Cost, OpCall
 from rooflight.cost.registry import family_of
-from rooflight.cost.relatives import BACKWARD, RELATED, completed
+from rooflight.cost.relatives import BACKWARD, RELATED, completed, typed
 from rooflight.kernels import KernelName
 from rooflight.trace.tables import I32, I64, GpuKind, HostKind
 from rooflight.trace.timeline import OpArgs, Timeline
@@ -55,6 +55,7 @@ class _Attacher:
         self._kernels = kernels
         self._parents = op_parents(timeline)
         self._calls: dict[tuple[_Key, _Key, _Key], tuple[OpCall, Cost]] = {}
+        self._by_type: dict[tuple[_Key, str | None], tuple[OpCall, Cost]] = {}
         self._families = [family_of(n) for n in timeline.names]
         self._table: dict[Cost, int] = {}
         self._index = np.zeros(len(timeline.gpu), np.int32)
@@ -142,6 +143,14 @@ class _Attacher:
             self._calls[key] = (call, estimate(call))
         return self._calls[key]
 
+    def _typed(self, op: int, dtype: str | None) -> tuple[OpCall, Cost]:
+        """The call with the element type that the name of its longest kernel tells."""
+        key = (self._key(op), dtype)
+        if key not in self._by_type:
+            call = typed(self._call(op)[0], dtype)
+            self._by_type[key] = (call, estimate(call))
+        return self._by_type[key]
+
     def _key(self, op: int) -> _Key:
         host = self._timeline.host
         return _NOBODY if op < 0 else (int(host.name[op]), int(host.args[op]))
@@ -174,7 +183,11 @@ class _Attacher:
     def _share(self, op: int, launched: list[int]) -> None:
         call, cost = self._call(op)
         gpu = self._timeline.gpu
-        parts = [(self._kernels[int(gpu.name[r])].family, int(gpu.end[r] - gpu.start[r])) for r in launched]
+        lengths = [int(gpu.end[r] - gpu.start[r]) for r in launched]
+        names = [self._kernels[int(gpu.name[r])] for r in launched]
+        if cost.reason == "dtype_unknown":
+            call, cost = self._typed(op, names[lengths.index(max(lengths))].dtype)
+        parts = [(name.family, length) for name, length in zip(names, lengths, strict=True)]
         for row, part in zip(launched, assign(cost, call, parts), strict=True):
             self._index[row] = self._place(part)
             self._op[row] = op
