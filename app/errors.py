@@ -14,6 +14,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.problems import Problem, ServiceError, problem, problem_of
 from rooflight.errors import RooflightError
@@ -43,11 +44,34 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 def install(app: FastAPI) -> None:
     """Answer every error of ``app`` with a problem."""
-    for kind in (RooflightError, ServiceError, OSError, PoolTimeout, DBAPIError, Exception):
+    for kind in (RooflightError, ServiceError, OSError, PoolTimeout, DBAPIError):
         app.add_exception_handler(kind, _known)
     app.add_exception_handler(ClientDisconnect, _gone)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(RequestValidationError, _invalid)
+
+
+class Net:
+    """ASGI middleware under everything else: what nobody expected is logged and answered like the rest."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = False
+
+        async def watched(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except Exception as error:
+            if scope["type"] != "http" or begun:
+                raise
+            log.error("request failed", method=scope["method"], path=scope["path"], exc_info=error)
+            await answer(problem_of(error))(scope, receive, send)
 
 
 async def _known(request: Request, error: Exception) -> Response:

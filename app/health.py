@@ -24,6 +24,7 @@ from app.models import Job, Run
 from rooflight import __version__
 
 router = APIRouter(tags=["health"])
+API = "/api/v1"
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 _STATES = ("queued", "running", "done", "failed", "refused")
 
@@ -81,7 +82,9 @@ class Watch:
 
 
 def _route(scope: Scope) -> str:
-    return str(getattr(scope.get("route"), "path", "none"))
+    route = str(getattr(scope.get("route"), "path", "none"))
+    # The route knows its path below the API's prefix only, and pages have routes of the same name.
+    return API + route if scope["path"].startswith(API) and not route.startswith(API) else route
 
 
 def _method(scope: Scope) -> str:
@@ -105,7 +108,7 @@ async def readyz(session: Reading) -> Health:
 async def metrics(request: Request, session: Reading) -> Response:
     """Counters in the text format of Prometheus."""
     kept: Metrics = request.app.state.metrics
-    counts = dict((await session.execute(select(Job.state, func.count()).group_by(Job.state))).tuples().all())
+    counts = dict(list(await session.execute(select(Job.state, func.count()).group_by(Job.state))))
     for state in _STATES:
         kept.jobs.labels(state).set(counts.get(state, 0))
     kept.runs.set(await session.scalar(select(func.count()).select_from(Run).where(Run.listed)) or 0)

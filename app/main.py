@@ -56,6 +56,7 @@ def create_app(settings: Settings, *, child: Sequence[str] = CHILD) -> FastAPI:
     _add_pages(app)
     errors.install(app)
     app.openapi = lambda: openapi.describe(app)  # type: ignore[method-assign]
+    app.add_middleware(errors.Net)
     app.add_middleware(Door, settings=settings, database=database, signer=app.state.signer)
     app.add_middleware(Watch, metrics=app.state.metrics)
     return app
