@@ -136,7 +136,8 @@ def run_view(document: Document, rank_n: int | None = None, step_n: int | None =
     points, absent = place(kernels)
     longest = max([s.step_time_us for s in steps[:MAX_STEPS]] + [wall])
     attainable = mean([s.attainable_us for s in chosen if s.attainable_us is not None])
-    falls = waterfall(parts, attainable, longest_us=longest, device="CPU" if cpu else "GPU")
+    notes = {"communication": _waits(chosen, unit)}
+    falls = waterfall(parts, attainable, longest_us=longest, device="CPU" if cpu else "GPU", notes=notes)
     return RunView(
         rank=rank,
         cpu=cpu,
@@ -185,6 +186,16 @@ def run_view(document: Document, rank_n: int | None = None, step_n: int | None =
         n_held=min(len(kernels), MAX_ROWS),
         software=[(k.replace("_version", "").replace("_", " "), v) for k, v in rank.software.items()][:4],
     )
+
+
+def _waits(chosen: Sequence[AnyStep], unit: n.TimeUnit) -> str:
+    """How much of the exposed communication waited for the last rank, where several ranks tell it."""
+    steps = [s for s in chosen if isinstance(s, Step)]
+    wait = mean([s.wait_us for s in steps if s.wait_us is not None])
+    transfer = mean([s.transfer_us for s in steps if s.transfer_us is not None])
+    if wait is None or transfer is None:
+        return ""
+    return f"Of it {unit.text(wait)} wait for the last rank and {unit.text(transfer)} transfer."
 
 
 def _shown(parts: Mapping[str, float], steps: Sequence[AnyStep]) -> list[str]:

@@ -91,11 +91,17 @@ def stack(parts: Mapping[str, float], top_us: float, order: tuple[str, ...] = ST
 
 
 def waterfall(
-    parts: Mapping[str, float], attainable_us: float | None, *, longest_us: float, device: str = "GPU"
+    parts: Mapping[str, float],
+    attainable_us: float | None,
+    *,
+    longest_us: float,
+    device: str = "GPU",
+    notes: Mapping[str, str] | None = None,
 ) -> Waterfall:
     """From the wall (the sum of the parts) through every loss to the kernel time and what is attainable.
 
     ``attainable_us`` is null where no roof is known: the last two rows are left out then.
+    ``notes`` adds to the meaning of a part what this recording tells about it.
     """
     ticks, top = axis(longest_us)
     wall = sum(parts.get(p, 0.0) for p in PARTS)
@@ -110,7 +116,7 @@ def waterfall(
     for part in LOSSES:
         us = parts.get(part, 0.0)
         if us or part not in silent:
-            rows.append(_loss(part, us, at, wall, top))
+            rows.append(_loss(part, us, at, wall, top, (notes or {}).get(part, "")))
             at -= us
     label = "Kernel time" if device == "GPU" else "Operator time"
     work = stack({p: parts.get(p, 0.0) for p in KERNEL_PARTS}, top)
@@ -125,13 +131,12 @@ def _sum(key: str, label: str, us: float, wall: float, pieces: list[Piece], mean
     return Row("sum", key, label, us, share(us, wall), pieces, meaning, None, end)
 
 
-def _loss(part: str, us: float, at: float, wall: float, top: float) -> Row:
+def _loss(part: str, us: float, at: float, wall: float, top: float, note: str) -> Row:
     end = 100 * at / top
     start = 100 * (at - us) / top
     pieces = [Piece(part, us, start, end - start, part in IDLE)] if us else []
-    return Row(
-        "part" if us else "zero", part, name(part), us, share(us, wall), pieces, MEANING[part], end, start
-    )
+    kind, meaning = ("part" if us else "zero"), f"{MEANING[part]} {note}".strip()
+    return Row(kind, part, name(part), us, share(us, wall), pieces, meaning, end, start)
 
 
 def _speed_of_light(kernel: float, attainable: float, wall: float, top: float) -> list[Row]:

@@ -26,7 +26,7 @@ class Flat:
 
 
 def flats(roofs: Roofs, drawn: list[Kernel]) -> list[Flat]:
-    """Roofs of the dtypes in use, and of the others only the highest; equal ones are one roof.
+    """Roofs of the dtypes in use, and of the other floats only the highest; equal ones are one roof.
 
     Without any dtype known in use every roof is shown as not used: a default would be a guess.
     """
@@ -37,7 +37,7 @@ def flats(roofs: Roofs, drawn: list[Kernel]) -> list[Flat]:
         if ceiling.datasheet or ceiling.practical:
             merged.setdefault((ceiling.datasheet, ceiling.practical, dtype in used), []).append(dtype)
     found = [_flat(names, table[names[0]], roofs.memory, key[2]) for key, names in merged.items()]
-    idle = sorted((f for f in found if not f.used), key=_height)
+    idle = sorted((f for f in found if not f.used and _is_float(f)), key=_height)
     kept = [f for f in found if f.used] + idle[-1:]
     return sorted(kept, key=_height)
 
@@ -53,6 +53,11 @@ def _flat(names: list[str], ceiling: Ceiling, memory: Ceiling | None, used: bool
         _ratio(ceiling.datasheet, memory.datasheet),
         _ratio(ceiling.practical, memory.practical),
     )
+
+
+def _is_float(f: Flat) -> bool:
+    """Whether training or serving in floating point could move to it: integer types are another program."""
+    return any("fp" in d or d.startswith(("bf", "tf")) for d in f.dtypes)
 
 
 def _ratio(a: float | None, b: float | None) -> float | None:

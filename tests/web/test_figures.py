@@ -160,12 +160,18 @@ def test_the_datasheet_is_thin_and_the_practical_roof_thick() -> None:
 
 def test_a_roof_that_is_not_used_is_dotted_and_leaves_the_slope_to_the_others() -> None:
     device = Roofs(
-        compute={"fp32": Ceiling(15e12, 15e12), "bf16": Ceiling(100e12, 100e12), "fp64": Ceiling(7e12, 7e12)},
+        compute={
+            "fp32": Ceiling(15e12, 15e12),
+            "bf16": Ceiling(100e12, 100e12),
+            "fp64": Ceiling(7e12, 7e12),
+            "int8": Ceiling(2e14, 2e14),
+        },
         memory=Ceiling(1e12, 1e12),
     )
     row = Kernel(name="a", flops=10**9, bytes=10**6, time_us=10.0, dtype="fp32")
     shown = {t["name"]: t for t in roofs(roofline(a_chart([row], device)))}
     assert "fp64 practical" not in shown  # of those not used only the highest
+    assert "int8 practical" not in shown  # and of floats
     assert shown["bf16 practical"]["line"]["dash"] == "dot"
     assert shown["bf16 practical"]["x"][0] == pytest.approx(15)  # the ridge of fp32
     assert shown["fp32 practical"]["line"]["dash"] == "solid"

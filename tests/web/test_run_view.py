@@ -183,3 +183,15 @@ def test_flags_of_the_run_and_of_the_rank_are_both_shown() -> None:
     document = a_document()
     document.flags = [Flag("missing_ranks", 2, "1, 3")]
     assert [f.code for f in run_view(document).flags] == ["missing_ranks", "rank_assumed"]
+
+
+def test_exposed_communication_tells_wait_from_transfer() -> None:
+    document = a_document(steps=2)
+    for step, wait in zip(document.ranks[0].steps, (1_000.0, 3_000.0), strict=True):
+        assert step.parts_us
+        step.parts_us.communication, step.wait_us, step.transfer_us = 6_000.0, wait, 6_000.0 - wait
+    row = next(r for r in run_view(document).falls.rows if r.key == "communication")
+    assert row.us == 6_000.0
+    assert (
+        "2.0\u00a0ms wait for the last rank and 4.0\u00a0ms transfer" in row.meaning
+    )  # (1 + 3) / 2, (5 + 3) / 2
