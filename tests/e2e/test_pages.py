@@ -372,6 +372,20 @@ def test_a_file_that_is_no_trace_is_refused_in_words(page: Page, server: Server,
     assert page.url.rstrip("/") == server.url
 
 
+def test_a_dropped_file_is_sent(page: Page, server: Server) -> None:
+    page.goto(server.url)
+    page.wait_for_selector("html[data-ready]")
+    page.evaluate(
+        """() => { const data = new DataTransfer();
+          data.items.add(new File(['{"traceEvents": [tru'], 'cut <b>off</b>.json'));
+          const drop = new DragEvent('drop', {dataTransfer: data, bubbles: true});
+          document.querySelector('main').dispatchEvent(drop); }"""
+    )
+    failed = page.locator(".upload[data-failed]")
+    expect(failed).to_contain_text("cut <b>off</b>.json", timeout=60_000)
+    expect(failed.locator(".why")).not_to_be_empty()
+
+
 @pytest.mark.traces
 def test_a_real_trace_is_dropped_and_its_page_opens(page: Page, server: Server) -> None:
     """The main road: a trace is sent, its page opens, a pick on the chart narrows the table for good."""

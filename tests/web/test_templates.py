@@ -1,0 +1,206 @@
+"""Every page renders for every kind of recording, and text from outside stays text.
+
+The environment is strict: a name that a template asks for and nobody gives fails here.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from app.errors import Problem
+from app.pages.list_view import list_rows
+from app.pages.run_view import run_view
+from app.pages.templates import render
+from app.runs.schemas import RunSummary
+from rooflight.protocol import (
+    Ceiling,
+    Collective,
+    Cpu,
+    CpuStep,
+    Document,
+    Evidence,
+    Finding,
+    Kernel,
+    Parts,
+    Rank,
+    Roofs,
+)
+from tests.factories import a_document, a_rank
+
+EVIL = "</script><img src=x onerror=alert(1)><4, float> & \"quoted\" 'single'"
+SHELL = {"csrf": "token", "page": "runs", "origin": "http://127.0.0.1:8585"}
+
+
+def a_run(**more: Any) -> RunSummary:
+    given: dict[str, Any] = {
+        "id": "6f0e", "project": "vision", "name": "resnet50", "number": 4, "state": "ready",
+        "source": "a.json", "created_at": datetime(2026, 12, 1, 14, 2, tzinfo=UTC), "host": "gpu-node-01",
+        "device_name": "Tesla V100",
+        "n_steps": 6, "step_time_p50_us": 174_800.0, "regime": "input", "regime_confidence": "high",
+        "grade": "usable", "parts_us": {"compute": 60.0, "input": 40.0}, "job_id": None, "problem": None,
+    }  # fmt: skip
+    return RunSummary(**{**given, **more})
+
+
+def run_page(document: Document, run: RunSummary | None = None) -> str:
+    return render(
+        "run.html", **SHELL, run=run or a_run(), v=run_view(document), hidden=False, rate_unit="TFLOP/s",
+        created="1 Dec 2026", created_iso="2026-12-01T14:02:00Z", world_size=document.world_size,
+        missing=document.missing_ranks,
+    )  # fmt: skip
+
+
+def with_rank(change: Callable[[Rank], None]) -> Document:
+    document = a_document()
+    change(document.ranks[0])
+    return document
+
+
+def no_steps(r: Rank) -> None:
+    r.steps, r.n_steps = [], 0
+
+
+def nothing(r: Rank) -> None:
+    r.steps, r.kernels, r.devices, r.roofs, r.parts_us, r.regime = [], [], {}, {}, {}, None
+
+
+def withheld(r: Rank) -> None:
+    r.regime, r.grade, r.verdict_withheld = None, "unreliable", "most steps hold no GPU work"
+    r.grade_reasons, r.invalid_events = ["GPU events are missing"], {"zero_timestamp": 3}
+
+
+def no_roof(r: Rank) -> None:
+    r.roofs = {}
+    for step in r.steps:
+        step.attainable_us = step.bound_us = None
+
+
+def on_cpu(r: Rank) -> None:
+    parts = Parts(memory=900.0, host=100.0)
+    roof = Roofs(
+        kind="cpu", compute={"fp32": Ceiling(None, 1e11, "measured")}, memory=Ceiling(None, 2e10, "measured")
+    )
+    op = Kernel(name="aten::add", op="aten::add", time_us=900.0, flops=10**6, bytes=10**7, regime="memory")
+    r.cpu = Cpu(roof, [CpuStep(1, 1_000.0, parts)], [op], parts, 1_000.0, {"main": 1_000.0}, "EPYC")
+    nothing(r)
+
+
+def advised(r: Rank) -> None:
+    evidence = [Evidence("6 idle gaps", [], [5, 6]), Evidence("2 groups", [0, 1])]
+    known = Finding(
+        "RF-I01",
+        "The loader runs on the training thread",
+        58_700.0,
+        "all gaps vanish",
+        evidence,
+        "num_workers=4",
+    )
+    r.findings = [known, Finding("RF-X01", "Copies are pageable", None, "unknown", [], "", "copy")]
+
+
+@pytest.mark.parametrize("change", [no_steps, nothing, withheld, no_roof, on_cpu, advised, lambda r: None])
+def test_the_run_page_of_every_kind_of_recording(change: Callable[[Rank], None]) -> None:
+    html = run_page(with_rank(change))
+    assert html.count("<h1>") == 1
+    assert "None" not in re.sub(r"<[^>]+>", "", html)
+    assert "nan" not in re.sub(r"<[^>]+>", "", html)
+
+
+def test_a_cpu_says_so_in_the_title() -> None:
+    html = run_page(with_rank(on_cpu))
+    assert "(CPU) · Rooflight</title>" in html
+    assert "on the CPU" in html
+
+
+def test_an_unreliable_recording_says_so_before_its_numbers() -> None:
+    html = run_page(with_rank(withheld))
+    assert html.index("Unreliable recording") < html.index('aria-label="Headline"')
+    assert "Most steps hold no GPU work" in html
+
+
+def test_ranks_and_collectives() -> None:
+    document = a_document()
+    document.ranks = [a_rank(kernels=3, steps=2, rng=random.Random(i)) for i in range(2)]
+    document.ranks[1].rank = 3
+    document.world_size, document.missing_ranks = 4, [1, 2]
+    document.collectives = [
+        Collective(7, "default_pg", "3", 12.5, {"0": 4_000.0, "3": 0.0}),
+        Collective(8, "tp", None, None),
+    ]
+    html = run_page(document)
+    assert "missing: 1, 2" in html
+    assert "default_pg" in html
+    assert "4.000" in html  # the longest wait in ms
+
+
+def test_text_from_outside_stays_text() -> None:
+    document = a_document()
+    k = document.ranks[0].kernels[0]
+    k.name = k.short_name = k.op = k.reason = k.cost_reason = EVIL
+    rank = document.ranks[0]
+    rank.grade_reasons, rank.software = [EVIL], {"torch": EVIL}
+    rank.flags[0].detail = rank.flags[0].code = EVIL
+    run = a_run(name=EVIL, project=EVIL, source=EVIL, host=EVIL)
+    fragments = [
+        run_page(document, run),
+        render("kernel.html", k=k, bars="", said=EVIL),
+        render("runs.html", **SHELL, rows=list_rows([run]), next_cursor=EVIL, search=EVIL, cursor=None),
+        render("run_state.html", **SHELL, run=a_run(state="empty", project=EVIL)),
+        render("not_found.html", **SHELL, title=EVIL, text=EVIL, back="/"),
+    ]
+    for html in fragments:
+        assert "<img" not in html
+        assert html.count("</script>") == html.count("<script ")
+        assert "&lt;4, float&gt;" in html
+
+
+def test_an_empty_list_says_what_to_do_next() -> None:
+    html = render("runs.html", **SHELL, rows=[], next_cursor=None, search="", cursor=None)
+    assert "No runs yet" in html
+    assert "rooflight upload trace.json.gz --server http://127.0.0.1:8585" in html
+    assert html.count("data-copy=") == 2
+
+
+def test_a_search_without_a_hit_is_no_empty_list() -> None:
+    html = render("runs.html", **SHELL, rows=[], next_cursor=None, search="gpt", cursor=None)
+    assert "No run matches" in html
+    assert "No runs yet" not in html
+
+
+@pytest.mark.parametrize("state", ["empty", "analyzing", "failed", "refused"])
+def test_a_run_without_an_analysis_says_why(state: str) -> None:
+    problem = Problem(
+        type="t", title="the file ends early", status=400, detail="d", where="byte 9", hint="send all of it"
+    )
+    html = render("run_state.html", **SHELL, run=a_run(state=state, problem=problem, job_id="j"))
+    assert ("The file ends early" in html) == (state in ("failed", "refused"))
+    if state == "refused":
+        assert "(byte 9)" in html
+        assert "Send all of it" in html
+    if state == "analyzing":
+        assert 'data-wait="j"' in html
+
+
+def test_the_list_shows_states_and_numbers() -> None:
+    runs = [
+        a_run(),
+        a_run(
+            id="b",
+            state="analyzing",
+            regime=None,
+            step_time_p50_us=None,
+            parts_us=None,
+            n_steps=None,
+            grade=None,
+        ),
+    ]
+    html = render("runs.html", **SHELL, rows=list_rows(runs), next_cursor="next", search="", cursor=None)
+    assert "174.8\u00a0ms" in html
+    assert "being analysed" in html
+    assert 'href="/?cursor=next"' in html
