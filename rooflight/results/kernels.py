@@ -22,12 +22,9 @@ def verdicts(
     timeline: Timeline, groups: Sequence[Group], is_comm: Mask, roofs: Sequence[Roofs]
 ) -> list[Verdict]:
     """The regime of each group, row-aligned with ``groups``."""
-    by_id = {d.id: d for d in timeline.meta.devices}
+    devices = [timeline.meta.device(key) for key in timeline.device_keys]
     facts = (
-        _facts(
-            timeline, g, bool(is_comm[g.rows[0]]), roofs[g.device], by_id.get(timeline.device_keys[g.device])
-        )
-        for g in groups
+        _facts(timeline, g, bool(is_comm[g.rows[0]]), roofs[g.device], devices[g.device]) for g in groups
     )
     return [kernel_regime(f) for f in facts]
 

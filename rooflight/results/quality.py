@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rooflight.attribution.launches import Links
+from rooflight.dtypes import BY_NAME
 from rooflight.protocol import Coverage, Flag, Roofs
 from rooflight.regimes import quality
 from rooflight.regimes.kernels import Verdict
@@ -174,7 +175,16 @@ def factor_assumed(roofs: Roofs) -> bool:
 
 
 def _without_peak(seen: Seen) -> int:
-    return sum(not g.bound.peak_known for g in seen.groups if g.kind == GpuKind.KERNEL)
+    """Kernel groups without a roof for their work.  No datasheet gives a peak for counting in integers
+    outside the matrix units, and no verdict waits for one: only their bytes need a roof."""
+    kernels = (g for g in seen.groups if g.kind == GpuKind.KERNEL and not g.bound.peak_known)
+    return sum(g.work.matrix or not _counts(g) for g in kernels)
+
+
+def _counts(g: Group) -> bool:
+    dtype = BY_NAME.get(g.work.dtype or "")
+    roof_of_bytes = g.work.bytes is None or g.bound.memory_ns is not None
+    return dtype is not None and dtype.kind in ("int", "bool") and roof_of_bytes
 
 
 def _time(timeline: Timeline, g: Group) -> int:

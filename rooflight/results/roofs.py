@@ -22,12 +22,11 @@ class DeviceRoofs:
 
 def device_roofs(timeline: Timeline, gpu: str | None, calibrations: Sequence[Calibration]) -> DeviceRoofs:
     """Roofs by device; an unknown device has none.  ``gpu`` overrides the recorded name."""
-    described = {d.id: d for d in timeline.meta.devices}
-    devices = [described.get(key) for key in timeline.device_keys]
+    devices = [timeline.meta.device(key) for key in timeline.device_keys]
     roofs = [_named(gpu, calibrations) if gpu else _recorded(d, calibrations) for d in devices]
     return DeviceRoofs(
         roofs=tuple(roofs),
-        names=tuple(gpu or (d.name if d and d.name else None) for d in devices),
+        names=tuple(r.name or None for r in roofs),
         inferred=any(r.inferred for r in roofs),
     )
 

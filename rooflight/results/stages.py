@@ -27,8 +27,10 @@ from rooflight.results.kernels import verdicts
 from rooflight.results.roofs import DeviceRoofs, device_roofs
 from rooflight.results.steps import StepFigures, step_figures
 from rooflight.roofline.groups import Groups, group_launches
-from rooflight.trace.tables import GpuKind, Mask
+from rooflight.trace.tables import GpuKind, HostKind, Mask
 from rooflight.trace.timeline import Timeline
+
+_NOT_RECORDED = "calls of the GPU runtime were recorded, the GPU work itself was not"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +182,12 @@ class Stages:
 
     @cached_property
     def grade(self) -> Grade:
-        return grade(self.quality)
+        """The grade; work that was launched on a GPU and not recorded is no work of the CPU."""
+        judged = grade(self.quality)
+        calls = np.isin(self.timeline.host.kind, (HostKind.RUNTIME, HostKind.DRIVER))
+        if self.cpu is None or not calls.any():
+            return judged
+        return Grade("unreliable", [_NOT_RECORDED, *judged.reasons], f"incomplete: {_NOT_RECORDED}")
 
     @cached_property
     def flags(self) -> list[Flag]:

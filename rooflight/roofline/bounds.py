@@ -21,6 +21,8 @@ _HALF = frozenset({"fp16", "bf16"})
 class Work:
     """The work of one launch: FLOPs, device-memory bytes and link bytes, ``None`` where unknown.
 
+    ``over_pcie``: the link bytes cross PCIe (copies from and to the host), not the link between devices.
+
     ``dtype`` is the element type of the arithmetic, ``matrix`` whether it multiplies matrices;
     ``math_known`` whether the kernel's name told the math type, so that fp32 is not merely assumed.
     """
@@ -31,6 +33,7 @@ class Work:
     dtype: str | None
     matrix: bool
     math_known: bool = False
+    over_pcie: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,9 @@ def compute_ceiling(work: Work, roofs: Roofs) -> Ceiling | None:
 
 
 def _link_ceiling(work: Work, roofs: Roofs) -> Ceiling | None:
-    return roofs.link if work.link_bytes is not None else None
+    if work.link_bytes is None:
+        return None
+    return roofs.pcie if work.over_pcie else roofs.link
 
 
 def _math_type_assumed(work: Work, roofs: Roofs) -> bool:

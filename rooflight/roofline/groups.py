@@ -180,6 +180,7 @@ def _work(
         dtype=dtype,
         matrix=cost.matrix,
         math_known=told,
+        over_pcie=name.family == "memcpy" and "PtoP" not in name.name,
     )
 
 

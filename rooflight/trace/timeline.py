@@ -37,6 +37,18 @@ class Meta:
     software: dict[str, str] = field(default_factory=dict)
     is_hip: bool = False
 
+    def device(self, key: str) -> DeviceProperties | None:
+        """The device that GPU events call ``key``.
+
+        HIP numbers events by the physical device and properties by the visible one; where no number
+        fits, the devices speak for it if they are all of one model.
+        """
+        by_id = {d.id: d for d in self.devices}
+        models = {(d.name, d.memory_bytes, d.compute, d.sm_count) for d in self.devices}
+        if key in by_id or len(models) != 1:
+            return by_id.get(key)
+        return self.devices[0]
+
 
 @dataclass(frozen=True, slots=True)
 class OpArgs:

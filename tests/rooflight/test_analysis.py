@@ -253,6 +253,37 @@ def test_a_cpu_step_is_cut_into_self_times_that_sum_to_it() -> None:
     assert cpu.regime == "host"
 
 
+def test_gpu_work_that_was_not_recorded_is_no_work_of_the_cpu() -> None:
+    rank = only([*cpu_rows(), event("cuda_runtime", "cudaLaunchKernel", 300, 5, correlation=1)])
+    assert rank.grade == "unreliable"
+    assert rank.verdict_withheld is not None
+    assert "not" in rank.verdict_withheld
+    assert rank.cpu is not None
+    assert rank.cpu.regime is None
+
+
+def test_a_copy_from_the_host_is_bound_by_pcie() -> None:
+    """63 MB over PCIe 5 x16 at 63 GB/s take 1000 µs by the datasheet; the H100 has gen 5."""
+    copy = event("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 0, 2000, pid=0, tid=7, device=0, stream=7,
+                 bytes=63_000_000)  # fmt: skip
+    [k] = only([copy], **H100).kernels
+    roof = only([copy], **H100).roofs["0"].pcie
+    assert roof is not None
+    assert roof.datasheet == 63e9
+    assert roof.practical is not None
+    assert k.bound_us == pytest.approx(63e6 / roof.practical * 1e6, abs=0.001)
+    assert (k.regime, k.kind) == ("copy", "memcpy")
+
+
+def test_properties_numbered_otherwise_speak_for_devices_of_one_model() -> None:
+    """HIP calls the device 2 in events and 0 in properties; two models could not speak for it."""
+    rows = [event("kernel", "k", 0, 9, pid=2, tid=7, device=2, stream=0)]
+    one = {"id": 0, "name": "AMD Instinct MI300X", "numSms": 304}
+    assert only(rows, deviceProperties=[one, {**one, "id": 1}]).roofs["2"].gpu_id == "mi300x"
+    other = {"id": 1, "name": "AMD Instinct MI210", "numSms": 104}
+    assert only(rows, deviceProperties=[one, other]).roofs["2"].gpu_id is None
+
+
 def test_a_cpu_without_a_calibration_has_no_roof() -> None:
     rank = only(cpu_rows())
     assert rank.cpu is not None
