@@ -16,6 +16,7 @@ from rooflight.figures.ceilings import flats
 from rooflight.figures.points import place
 from rooflight.figures.roofline import subject
 from rooflight.protocol import (
+    KERNEL_PARTS,
     ORIGINS,
     Ceiling,
     DeviceFigures,
@@ -79,6 +80,7 @@ class RunView:
     wall_us: float
     parts: dict[str, float]
     attainable_us: float | None
+    unbounded_pct: float | None
     step_time: StepTime
     verdict: Verdict
     regime: str | None
@@ -135,7 +137,10 @@ def run_view(document: Document, rank_n: int | None = None, step_n: int | None =
     rows = kernel_rows(kernels, cpu=cpu)
     points, absent = place(kernels)
     longest = max([s.step_time_us for s in steps[:MAX_STEPS]] + [wall])
+    unbounded = _unbounded(parts)
     attainable = mean([s.attainable_us for s in chosen if s.attainable_us is not None])
+    if unbounded is None or unbounded == 100:
+        attainable = None  # the attainable time of work without any bound is its own time: it says nothing
     notes = {"communication": _waits(chosen, unit)}
     falls = waterfall(parts, attainable, longest_us=longest, device="CPU" if cpu else "GPU", notes=notes)
     return RunView(
@@ -150,6 +155,7 @@ def run_view(document: Document, rank_n: int | None = None, step_n: int | None =
         wall_us=wall,
         parts=parts,
         attainable_us=attainable,
+        unbounded_pct=unbounded,
         step_time=times,
         verdict=verdict(regime, reason, parts, unit, per=_per(steps, step_n), cpu=cpu),
         regime=regime,
@@ -186,6 +192,11 @@ def run_view(document: Document, rank_n: int | None = None, step_n: int | None =
         n_held=min(len(kernels), MAX_ROWS),
         software=[(k.replace("_version", "").replace("_", " "), v) for k, v in rank.software.items()][:4],
     )
+
+
+def _unbounded(parts: Mapping[str, float]) -> float | None:
+    """Share of kernel time in percent whose bound is unknown: it counts as attained in full."""
+    return n.share(parts["unknown"], sum(parts[p] for p in KERNEL_PARTS))
 
 
 def _waits(chosen: Sequence[AnyStep], unit: n.TimeUnit) -> str:

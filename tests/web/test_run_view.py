@@ -195,3 +195,20 @@ def test_exposed_communication_tells_wait_from_transfer() -> None:
     assert (
         "2.0\u00a0ms wait for the last rank and 4.0\u00a0ms transfer" in row.meaning
     )  # (1 + 3) / 2, (5 + 3) / 2
+
+
+def test_work_without_any_bound_has_no_attainable_time() -> None:
+    document = a_document(steps=2)
+    for step in document.ranks[0].steps:
+        step.parts_us = Parts(unknown=90_000.0, host=10_000.0)
+        step.attainable_us = 90_000.0
+    v = run_view(document)
+    assert v.unbounded_pct == 100.0
+    assert v.attainable_us is None
+    assert "attainable" not in [r.key for r in v.falls.rows]
+
+
+def test_the_share_of_work_without_a_bound() -> None:
+    v = run_view(a_document())
+    assert v.unbounded_pct == pytest.approx(5.263, abs=0.001)  # 5 of 40 + 30 + 20 + 5
+    assert v.attainable_us == 68_400.0
