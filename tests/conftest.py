@@ -96,6 +96,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    # Bytes may hold a time (gzip's header does), and the workers of pytest-xdist must agree on names.
+    return argname if isinstance(val, bytes) else None
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     config = session.config
