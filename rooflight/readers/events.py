@@ -134,7 +134,9 @@ class EventStream:
 
     def _take(self, cut: int) -> int | None:
         """Decode up to the best cut at or before ``cut``; the array's end when it lies there."""
-        while cut > 0:
+        for _ in range(MAX_TRIES):
+            if cut <= 0:
+                break
             failure = self._try(self._pending[:cut])
             if failure is None:
                 self._advance(cut)
@@ -142,7 +144,7 @@ class EventStream:
                 return None
             if failure.end is not None:
                 return failure.end
-            cut = _last_border(self._pending, min(cut - 1, failure.at))
+            cut = _last_border(self._pending, cut - 1 if failure.at is None else min(cut - 1, failure.at))
         # Nothing decodes: either the first event is not complete yet, or the text is broken.
         if len(self._pending) >= MAX_UNCUT:
             raise TooLarge(
@@ -161,7 +163,7 @@ class EventStream:
         """Read leniently up to a border beyond the place that is broken, the last one that works."""
         borders = 0
         cut = _last_border(self._pending, len(self._pending))
-        while cut > failure.at and borders < MAX_TRIES:
+        while cut > (failure.at or 0) and borders < MAX_TRIES:
             if self._resorted(cut):
                 self._advance(cut)
                 self._drop_comma()
@@ -274,7 +276,7 @@ class _Failure:
         message, at = str(error), _position(error)
         self.truncated = "truncated" in message or "unterminated string" in message
         # Positions count the bracket that was put before the text.
-        self.at = len(text) if at is None else at - 1
+        self.at = None if at is None else at - 1
         self.end: int | None = None
         if "trailing characters" in message and at is not None:
             # The position is one past the first byte that follows the array, spaces skipped.

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -23,6 +24,7 @@ from rooflight.errors import NotATrace, TooLarge
 from rooflight.readers import number
 from rooflight.readers.events import EventStream
 from rooflight.readers.meta import read_meta
+from rooflight.readers.repair import repaired
 from rooflight.readers.source import DEFAULT_LIMITS, Limits
 from rooflight.trace.builder import Builder, GpuRows, HostRows
 from rooflight.trace.tables import GpuKind, HostKind
@@ -122,6 +124,7 @@ _COMM_FIELDS = {
     "group_ranks": "Process Group Ranks",
     "sequence_in_group": "Seq",
 }
+_NO_UTF8 = re.compile("[\udc80-\udcff]")
 _EXTRA_FIELDS = ("kernel_backend", "kernel_num_gb", "kernel_flop", "kernel_kwargs")
 
 
@@ -136,7 +139,8 @@ def read(pieces: Any, source: str, *, limits: Limits = DEFAULT_LIMITS, salvage: 
     if stream.unterminated:
         builder.flag("unterminated_array", 1, "the array of events has no closing bracket")
     if reader.repaired:
-        builder.flag("json_repaired", reader.repaired, "chunks of the JSON that were no strict JSON")
+        kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(reader.repaired.items()))
+        builder.flag("json_repaired", reader.repaired.total(), f"the JSON was mended: {kinds}")
     if stream.cut_off is not None:
         builder.flag("truncated", reader.events, f"salvaged: {stream.cut_off}; {reader.events} events kept")
     return builder.timeline(read_meta(stream.meta), salvaged=stream.cut_off is not None)
@@ -148,15 +152,16 @@ class _Reader:
     def __init__(self, builder: Builder, limits: Limits) -> None:
         self.builder = builder
         self.events = 0
-        self.repaired = 0
+        self.repaired: Counter[str] = Counter()
         self._limits = limits
         self._classes = _Classes()
 
     def decode(self, data: bytes, *, last_resort: bool = False) -> None:
         """Take a JSON array of events; strict and fast first, lenient where the chunk surprises."""
         if last_resort:
-            self._add(_lenient(data))
-            self.repaired += 1
+            events, kinds = _mended(data)
+            self._add(events)
+            self.repaired += kinds
             return
         try:
             events = _decoder.decode(data)
@@ -318,17 +323,35 @@ def _id(value: Scalar, none: int = -1) -> int:
 
 
 def _lenient(data: bytes) -> list[Event]:
-    """Events of a chunk that is no strict JSON or has surprising types; times keep their digits.
-
-    Not UTF-8: escaped.  NaN, Infinity and raw control characters: accepted.  A field of an impossible
-    type: absent.
-    """
+    """Events of a chunk that has surprising types; times keep their digits, a field of an impossible
+    type is absent."""
     text = data.decode("utf-8", "surrogateescape")
+    return [_event(r) for r in _rows(text, text) if isinstance(r, dict)]
+
+
+def _mended(data: bytes) -> tuple[list[Event], Counter[str]]:
+    """Events of a chunk that is no strict JSON, where it leaves no doubt; and what was mended."""
+    text = data.decode("utf-8", "surrogateescape")
+    mended, kinds = repaired(text)
+    events = [_event(r) for r in _rows(mended, text, strict=False) if isinstance(r, dict)]
+    strange = len(_NO_UTF8.findall(text))
+    if strange:
+        kinds["bytes that are no UTF-8"] += strange
+    return events, kinds
+
+
+def _rows(text: str, original: str, *, strict: bool = True) -> list[Any]:
     try:
-        rows = json.loads(text, strict=False, parse_float=Decimal)
+        rows: list[Any] = json.loads(
+            text, strict=strict, parse_float=Decimal, parse_constant=_no_constant if strict else None
+        )
     except json.JSONDecodeError as e:
-        raise _placed_error(text, e) from e
-    return [_event(r) for r in rows if isinstance(r, dict)]
+        raise _placed_error(original, e) from e
+    return rows
+
+
+def _no_constant(word: str) -> Any:
+    raise msgspec.DecodeError(f"JSON is malformed: {word} is no number")
 
 
 def _placed_error(text: str, e: json.JSONDecodeError) -> msgspec.DecodeError:
