@@ -18,6 +18,7 @@ PROGRAMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "Chromium": (("chromium", "chromium-browser", "google-chrome"), ("chromium", "fonts-liberation")),
     "a C compiler": (("gcc", "cc"), ("gcc", "libc6-dev")),
     "Node": (("node",), ("nodejs",)),
+    "curl": (("curl",), ("curl",)),
 }
 
 

@@ -55,6 +55,10 @@ def _node() -> str | None:
     return None if shutil.which("node") else "no node on the path"
 
 
+def _curl() -> str | None:
+    return None if shutil.which("curl") else "no curl on the path"
+
+
 PROBES: dict[str, Callable[[], str | None]] = {
     "postgres": _postgres,
     "browser": _browser,
@@ -62,6 +66,7 @@ PROBES: dict[str, Callable[[], str | None]] = {
     "torch": _torch,
     "traces": _traces,
     "node": _node,
+    "curl": _curl,
 }
 
 
