@@ -62,7 +62,8 @@ export function roofline(el, figure, { onSelect, onPoint }) {
       .flatMap((t) => t.x.map((x, i) => ({ ...px(x, t.y[i]), r: t.marker.size[i] / 2 * (narrow() ? .66 : 1), text: t.customdata[i][2], ax: x, ay: t.y[i] })))
       .sort((a, b) => b.r - a.r);
     const roofs = roofWords(px, size);
-    const memory = memoryWords(px, dots);
+    const crowd = roofs.boxes.flatMap((b) => [0, .25, .5, .75, 1].map((f) => ({ x: b.x0 + (b.x1 - b.x0) * f, y: (b.y0 + b.y1) / 2 })));
+    const memory = memoryWords(px, [...dots, ...crowd]);
     const ridge = ridgeWords(px, size);
     const taken = [...roofBoxes(px), ...roofs.boxes, ...memory.boxes];
     const placed = place(dots, taken, { w: size.w, h: size.h }, narrow() ? 3 : 8);
@@ -99,10 +100,11 @@ export function roofline(el, figure, { onSelect, onPoint }) {
     for (const roof of [...meta.roofs].sort((a, b) => height(b) - height(a))) {
       const at = height(roof) / meta.scale, y = px(1, at).y;
       if (narrow()) {
-        const top = Math.max(y - 9, free);
+        const top = Math.max(y - 9, free), ridge = px(roof.ridge_practical ?? roof.ridge_datasheet ?? 1, 1).x;
+        const end = ridge > 140 ? ridge - 8 : size.w;      // left of its ridge, where no point can lie
         free = top + 16;
-        words.push(word({ x: 1, xref: 'paper', xanchor: 'right', y: lg(at), yshift: y - top, text: `${roof.dtypes.join(', ')} ${si(height(roof))}FLOP/s` }));
-        boxes.push({ x0: size.w - 150, x1: size.w, y0: top - 9, y1: top + 9 });
+        words.push(word({ x: end / size.w, xref: 'paper', xanchor: 'right', y: lg(at), yshift: y - top - 9, text: `${roof.dtypes.join(', ')} ${si(height(roof))}FLOP/s` }));
+        boxes.push({ x0: end - 130, x1: end, y0: top, y1: top + 18 });
         continue;
       }
       const lines = roofLines(roof), tall = lines.length * 14;
