@@ -1,6 +1,6 @@
 // The roofline chart: the server's figure in the theme's colours, with labels that never overlap.
 /* global Plotly */
-import { place, quietest } from './labels.js';
+import { cross, place, quietest } from './labels.js';
 import { axis, digits, paintTrace, si } from './paint.js';
 import { sans, token } from './tokens.js';
 
@@ -62,8 +62,9 @@ export function roofline(el, figure, { onSelect, onPoint }) {
       .flatMap((t) => t.x.map((x, i) => ({ ...px(x, t.y[i]), r: t.marker.size[i] / 2 * (narrow() ? .66 : 1), text: t.customdata[i][2], ax: x, ay: t.y[i] })))
       .sort((a, b) => b.r - a.r);
     const roofs = roofWords(px, size);
-    const crowd = roofs.boxes.flatMap((b) => [0, .25, .5, .75, 1].map((f) => ({ x: b.x0 + (b.x1 - b.x0) * f, y: (b.y0 + b.y1) / 2 })));
-    const memory = memoryWords(px, [...dots, ...crowd]);
+    const named = memoryWords(px, dots);
+    const crowded = named.boxes.some((b) => roofs.boxes.some((r) => cross(b, r)));
+    const memory = crowded ? { words: [], boxes: [] } : named;      // none beats a crowded one
     const ridge = ridgeWords(px, size);
     const taken = [...roofBoxes(px), ...roofs.boxes, ...memory.boxes];
     const placed = place(dots, taken, { w: size.w, h: size.h }, narrow() ? 3 : 8);
