@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 from rooflight.errors import MissingExtra, NotATrace, Refused
 from rooflight.protocol import SCHEMA_VERSION, Document, Flag
 from rooflight.results.launches import Columns
-from rooflight.results.rank import analyse_rank
-from rooflight.results.stages import Options
+from rooflight.results.rank import analyse_rank, split_communication
+from rooflight.results.ranks import across_ranks, collective_rows, flags
+from rooflight.results.stages import Options, Stages
 from rooflight.trace.timeline import Timeline
+from rooflight.units import us
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,19 +59,25 @@ def analyze(
     if gpu is not None:
         options = replace(options, gpu=gpu)
     _one_rank_each(several)
-    done = sorted((analyse_rank(t, options) for t in several), key=lambda pair: pair[0].rank)
-    ranks = [rank for rank, _ in done]
     world = max((t.meta.world_size for t in several if t.meta.world_size), default=None)
-    missing = _missing([r.rank for r in ranks], world) if len(several) > 1 else []
+    missing = _missing([t.meta.rank or 0 for t in several], world)
+    several.sort(key=lambda t: t.meta.rank or 0)
+    stages = [Stages(t, options, missing_ranks=len(missing)) for t in several]
+    done = [analyse_rank(s) for s in stages]
+    ranks = [rank for rank, _ in done]
+    across = across_ranks([s.calls for s in stages])
+    if across.instances:
+        for rank, s in zip(ranks, stages, strict=True):
+            split_communication(rank, s, across)
     document = Document(
         schema_version=SCHEMA_VERSION,
         source=", ".join(t.source for t in several),
         ranks=ranks,
+        collectives=collective_rows(across),
+        clock_offset_us={str(r): us(ns) for r, ns in sorted(across.offsets.items())},
         missing_ranks=missing,
         world_size=world,
-        flags=[Flag("missing_ranks", len(missing), f"ranks {missing} of {world} are missing")]
-        if missing
-        else [],
+        flags=[*_missing_flag(missing, world), *flags(across)],
     )
     return Analysis(document, {rank.rank: launches for rank, launches in done})
 
@@ -89,6 +97,10 @@ def _one_rank_each(timelines: Sequence[Timeline]) -> None:
 def _missing(present: Sequence[int], world: int | None) -> list[int]:
     # A world size from a hostile file must not make a list of a billion ranks.
     return [] if world is None or world > 100_000 else sorted(set(range(world)) - set(present))
+
+
+def _missing_flag(missing: Sequence[int], world: int | None) -> list[Flag]:
+    return [Flag("missing_ranks", len(missing), f"not given: {list(missing)} of {world}")] if missing else []
 
 
 def _frame(rows: Sequence[tuple[int, Any]]) -> pd.DataFrame:

@@ -321,7 +321,7 @@ class Collective(Struct):
 
     n: int
     group: str
-    straggler: str | None
+    straggler: int | None
     transfer_us: float | None
     wait_us: dict[str, float] = field(default_factory=dict)
 

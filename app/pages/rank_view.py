@@ -30,7 +30,7 @@ class CollectiveRow:
 
     n: int
     group: str
-    straggler: str | None
+    straggler: int | None
     transfer_us: float | None
     longest_wait_us: float | None
 

@@ -46,7 +46,7 @@ def _launches(timeline: Timeline) -> tuple[I64, int]:
     if calls.size == 0:
         return result, 0
     # Runtime rows first: the driver row of the same call lies inside it.
-    calls = calls[np.lexsort((host.kind[calls], host.correlation[calls]))]
+    calls = calls[np.lexsort((host.end[calls], host.start[calls], host.kind[calls], host.correlation[calls]))]
     ids, first, counts = np.unique(host.correlation[calls], return_index=True, return_counts=True)
     twice = _several_processes(timeline, calls, first, counts)
     at = np.minimum(np.searchsorted(ids, gpu.correlation), ids.size - 1)

@@ -49,7 +49,7 @@ def _ranks(document: Document, term: Terminal) -> Iterator[str]:
     for rank in document.ranks:
         s = summarise(rank)
         busy = _percent(rank.busy_pct)
-        times_late = f"{late.count(str(rank.rank))}" if late else _DASH
+        times_late = f"{late.count(rank.rank)}" if late else _DASH
         regime = term.paint(s.regime, s.regime) if s.regime else f"{_DASH} {safe(s.reason)}"
         yield f"{rank.rank:>6}  {ms(s.times.p50_us):>11}  {busy:>6}  {times_late:>6}  {regime}"
     if late:

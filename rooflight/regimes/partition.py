@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rooflight.attribution.idle import HostActivity, idle_causes
-from rooflight.attribution.intervals import Clipper, Set, difference, union, union_of
+from rooflight.attribution.intervals import Clipper, Set, difference, intersection, union, union_of
 from rooflight.attribution.launches import Links
 from rooflight.attribution.steps import StepSpan
 from rooflight.protocol import KERNEL_PARTS, PARTS
@@ -24,18 +24,23 @@ RANK = {part: i for i, part in enumerate(KERNEL_PARTS)}
 class Partition:
     """The parts of one device over any window, and who owns its kernel time.
 
-    ``busy`` is the union of all GPU work; ``kernels`` gives each instant of kernel time to a row of
-    ``timeline.gpu``.
+    ``busy`` is the union of all GPU work, ``communication`` the exposed one; ``kernels`` gives each
+    instant of kernel time to a row of ``timeline.gpu``.
     """
 
     device: int
     busy: Clipper
     kernels: Owned
+    communication: Set
     _sets: Mapping[str, Clipper]
 
     def parts(self, start: int, end: int) -> dict[str, int]:
         """Ns of each part within [start, end); they sum to its length inside the recording."""
         return {part: self._sets[part].within(start, end) for part in PARTS}
+
+    def exposed(self, within: Set) -> Clipper:
+        """The exposed communication that lies in ``within``."""
+        return Clipper(intersection(self.communication, within))
 
     def kernel_time(self, start: int, end: int) -> tuple[I64, I64]:
         """Rows that own kernel time within [start, end), and how many ns each of their pieces is."""
@@ -75,7 +80,8 @@ def partition(
     parts["copy"] = difference(copying, union_of(running, communicating))
     busy = union_of(running, communicating, copying)
     parts |= idle_causes(timeline, links, rows, busy, window, steps, activity)
-    return Partition(device, Clipper(busy), kernels, {name: Clipper(s) for name, s in parts.items()})
+    clippers = {name: Clipper(s) for name, s in parts.items()}
+    return Partition(device, Clipper(busy), kernels, parts["communication"], clippers)
 
 
 def _where(k: Owned, which: Mask) -> Set:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rooflight.attribution.intervals import union
 from rooflight.protocol import Rank, Step
 from rooflight.regimes.steps import StepVerdict, run_regime, step_regime
 from rooflight.results import quality
@@ -12,16 +13,17 @@ from rooflight.results.cpu import cpu_device
 from rooflight.results.devices import device_figures
 from rooflight.results.kernels import kernel_rows
 from rooflight.results.launches import Columns, launch_columns
-from rooflight.results.stages import Options, Stages
+from rooflight.results.ranks import AcrossRanks
+from rooflight.results.stages import Stages
 from rooflight.results.steps import parts_us, step_row
 from rooflight.trace.tables import GpuKind
 from rooflight.trace.timeline import Timeline
 from rooflight.units import us
 
 
-def analyse_rank(timeline: Timeline, options: Options) -> tuple[Rank, Columns]:
+def analyse_rank(s: Stages) -> tuple[Rank, Columns]:
     """The result of one recording, and its launches in columns."""
-    s = Stages(timeline, options)
+    timeline = s.timeline
     rows, place = kernel_rows(timeline, s.groups.rows, s.regimes)
     rank = _rank(s)
     rank.kernels = rows
@@ -111,6 +113,19 @@ def _on_cpu(rank: Rank, s: Stages) -> None:
     rank.steps = [Step(n=p.n, step_time_us=us(p.end - p.start), start_us=us(p.start)) for p in s.steps]
     if s.cpu is not None:
         rank.cpu = cpu_device(s.cpu, s.steps, grade=rank.grade, doubt=s.doubt, withheld=rank.verdict_withheld)
+
+
+def split_communication(rank: Rank, s: Stages, across: AcrossRanks) -> None:
+    """Exposed communication of each step before the last rank had arrived (wait), and after (transfer)."""
+    if s.headline is None:
+        return
+    base = s.timeline.meta.base_ns
+    spans = np.array(across.waits(rank.rank), np.int64).reshape(-1, 2) - base
+    waiting = s.partitions[s.headline].exposed(union(spans[:, 0], spans[:, 1]))
+    for step, f in zip(rank.steps, s.figures, strict=True):
+        wait = waiting.within(f.span.start, f.span.end)
+        step.wait_us = us(wait)
+        step.transfer_us = us(f.parts[s.headline]["communication"] - wait)
 
 
 def _first_kernel(timeline: Timeline) -> str | None:

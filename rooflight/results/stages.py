@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from rooflight.attribution.collectives import collective_calls
 from rooflight.attribution.idle import HostActivity
 from rooflight.attribution.launches import Links, link
 from rooflight.attribution.steps import StepSpan, find_steps
@@ -24,6 +25,7 @@ from rooflight.results.attribution import Delays, graph_launches, launch_delays
 from rooflight.results.cpu import CpuRecording, cpu_recording
 from rooflight.results.devices import kernel_sum
 from rooflight.results.kernels import verdicts
+from rooflight.results.ranks import RankCalls
 from rooflight.results.roofs import DeviceRoofs, device_roofs
 from rooflight.results.steps import StepFigures, step_figures
 from rooflight.roofline.groups import Groups, group_launches
@@ -44,9 +46,10 @@ class Options:
 class Stages:
     """One recording on its way; whatever is asked for is computed then, and kept."""
 
-    def __init__(self, timeline: Timeline, options: Options) -> None:
+    def __init__(self, timeline: Timeline, options: Options, *, missing_ranks: int = 0) -> None:
         self.timeline = timeline
         self.options = options
+        self.missing_ranks = missing_ranks
 
     @cached_property
     def links(self) -> Links:
@@ -131,6 +134,12 @@ class Stages:
         """Parts of the whole recording in ns, by device."""
         return {d: p.parts(*self.window) for d, p in self.partitions.items()}
 
+    @property
+    def calls(self) -> RankCalls:
+        """The collectives of this rank, for the comparison with the others."""
+        meta = self.timeline.meta
+        return RankCalls(meta.rank or 0, meta.host, collective_calls(self.timeline, self.names, self.is_comm))
+
     @cached_property
     def delays(self) -> Delays:
         return launch_delays(self.timeline, self.links)
@@ -175,7 +184,7 @@ class Stages:
 
     @cached_property
     def quality(self) -> QualityFacts:
-        facts = quality.facts(self.seen, self.ns_by_origin)
+        facts = replace(quality.facts(self.seen, self.ns_by_origin), missing_ranks=self.missing_ranks)
         if self.cpu is None:
             return facts
         return replace(facts, kernel_ns=sum(self.ns_by_origin.values()), peak_known=self.cpu.peak_known)

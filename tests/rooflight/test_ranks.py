@@ -1,0 +1,142 @@
+"""Collectives over ranks: matching, clocks, waits (DEFINITIONS §8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rooflight import analyze
+from rooflight.protocol import Document
+from rooflight.trace.timeline import Timeline
+from tests.drawing import timeline_from_events
+
+Call = tuple[float, float, dict[str, Any]]
+
+
+def rank(
+    number: int,
+    calls: list[Call],
+    *,
+    world: int = 2,
+    host: str | None = None,
+    step: tuple[float, float] | None = None,
+) -> Timeline:
+    """A rank whose communication kernels start and last so long, in µs, with these further args."""
+    events = [
+        {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "pid": 0, "tid": 20,
+         "ts": start, "dur": dur, "args": {"device": 0, "stream": 20, "Collective name": "allreduce", **more}}
+        for start, dur, more in calls
+    ]  # fmt: skip
+    if step is not None:
+        events.append(
+            {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#1", "pid": 9, "tid": 9,
+             "ts": step[0], "dur": step[1], "args": {}}
+        )  # fmt: skip
+    meta: dict[str, Any] = {"distributedInfo": {"rank": number, "world_size": world}}
+    if host:
+        meta["host_name"] = host
+    return timeline_from_events(events, **meta)
+
+
+def dp(start: float, dur: float, **more: Any) -> Call:
+    return start, dur, {"Process Group Name": "dp", "Process Group Ranks": "[0, 1]", **more}
+
+
+def run(*ranks: Timeline) -> Document:
+    return analyze(list(ranks)).document
+
+
+def test_a_clock_that_is_ahead_is_set_back_before_anyone_is_called_late() -> None:
+    """Rank 1's ends are 850 µs later in all three, so its clock is 850 ahead.  Set back, it arrives at
+    1060, 1990 and 3120 where rank 0 arrives at 1000, 2000 and 3000."""
+    doc = run(
+        rank(0, [dp(1000, 100), dp(2000, 100), dp(3000, 150)]),
+        rank(1, [dp(1910, 40), dp(2840, 110), dp(3970, 30)]),
+    )
+    assert doc.clock_offset_us == {"1": 850}
+    assert [(c.straggler, c.transfer_us, c.wait_us) for c in doc.collectives] == [
+        (1, 40, {"0": 60, "1": 0}),
+        (0, 100, {"0": 0, "1": 10}),
+        (1, 30, {"0": 120, "1": 0}),
+    ]
+    assert [f.code for f in doc.flags] == ["clock_aligned"]
+
+
+@pytest.mark.parametrize(
+    ("ends", "why"),
+    [((8, 9, 10), "the median of 9 µs is not over 10"), ((0, 40, 200), "40 is not over 5 x its MAD of 40")],
+)
+def test_a_doubtful_offset_is_none(ends: tuple[float, ...], why: str) -> None:
+    doc = run(
+        rank(0, [dp(1000 * i, 100) for i in range(1, 4)]),
+        rank(1, [dp(1000 * i, 100 + e) for i, e in zip(range(1, 4), ends, strict=True)]),
+    )
+    assert doc.clock_offset_us == {}, why
+
+
+def test_ranks_of_one_host_share_its_clock() -> None:
+    """Ranks 2 and 3 are on b: 500 and 520 ahead, the median of both is 510."""
+    members = {"Process Group Name": "all"}
+    doc = run(
+        *(
+            rank(r, [(1000 + ahead, 100, members)] * 1, world=4, host=host)
+            for r, host, ahead in ((0, "a", 0), (1, "a", 0), (2, "b", 500), (3, "b", 520))
+        )
+    )
+    assert doc.clock_offset_us == {"2": 510, "3": 510}
+
+
+def test_calls_are_matched_by_number_even_when_one_is_missing() -> None:
+    doc = run(rank(0, [dp(0, 10, Seq=1), dp(100, 10, Seq=2)]), rank(1, [dp(101, 9, Seq=2)]))
+    [c] = doc.collectives
+    assert (c.straggler, c.wait_us) == (1, {"0": 1, "1": 0})
+
+
+def test_different_sequences_give_no_verdict() -> None:
+    other = {"Process Group Name": "dp", "Process Group Ranks": "[0, 1]", "Collective name": "broadcast"}
+    doc = run(rank(0, [dp(0, 10), dp(100, 10)]), rank(1, [dp(0, 10), (100, 10, other)]))
+    assert doc.collectives == []
+    assert [f.code for f in doc.flags] == ["collectives_unaligned"]
+
+
+def test_send_and_receive_set_no_clock() -> None:
+    message = {"Process Group Name": "pp", "Collective name": "send"}
+    doc = run(rank(0, [(0, 10, message)]), rank(1, [(900, 10, message)]))
+    assert doc.clock_offset_us == {}
+
+
+def test_exposed_communication_is_split_into_wait_and_transfer() -> None:
+    """Rank 0 arrives at 100 and leaves at 180, rank 1 arrives at 150: 50 of its 80 µs are waiting."""
+    doc = run(rank(0, [dp(100, 80)], step=(0, 200)), rank(1, [dp(150, 30)], step=(0, 200)))
+    first, second = (r.steps[0] for r in doc.ranks)
+    assert (first.wait_us, first.transfer_us) == (50, 30)
+    assert (second.wait_us, second.transfer_us) == (0, 30)
+    assert first.parts_us is not None
+    assert first.parts_us.communication == 80
+
+
+def test_a_rank_that_is_absent_is_listed_and_takes_the_best_grade_away() -> None:
+    doc = run(rank(0, [dp(0, 10)], world=3), rank(1, [dp(0, 10)], world=3))
+    assert doc.missing_ranks == [2]
+    assert all(r.grade != "complete" for r in doc.ranks)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50), st.integers(1, 40)), min_size=3, max_size=8),
+    st.integers(-5_000, 5_000).filter(lambda d: abs(d) > 500),
+)
+def test_any_offset_is_found_and_changes_no_wait(calls: list[tuple[int, int, int]], ahead: int) -> None:
+    """Both ranks end together; whoever's clock is off, the waits are those of the true clock."""
+
+    def ranks(offset: int) -> tuple[Timeline, Timeline]:
+        ends = [10_000 + 1000 * i + max(a, b) + t for i, (a, b, t) in enumerate(calls)]
+        starts = [[10_000 + 1000 * i + c[who] for i, c in enumerate(calls)] for who in (0, 1)]
+        one, two = ([dp(s, e - s) for s, e in zip(st_, ends, strict=True)] for st_ in starts)
+        return rank(0, one), rank(1, [(s + offset, d, args) for s, d, args in two])
+
+    true, off = run(*ranks(0)), run(*ranks(ahead))
+    assert off.clock_offset_us == {"1": ahead}
+    assert off.collectives == true.collectives
