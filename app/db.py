@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
-from sqlalchemy import URL, event
+from sqlalchemy import URL, Table, event
 from sqlalchemy.dialects.postgresql import insert as postgres_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
@@ -110,7 +110,7 @@ async def insert_new(session: WriteSession, table: type[Base], **values: Any) ->
     A concurrent insert of the same key is waited for, so that the answer is final.
     """
     sqlite = session.get_bind().dialect.name == "sqlite"
-    insert = (sqlite_insert if sqlite else postgres_insert)(table.__table__)
+    insert = (sqlite_insert if sqlite else postgres_insert)(cast(Table, table.__table__))
     key = next(iter(table.__table__.primary_key))
     # What was returned tells; a count of rows is not known on every driver.
     done = await session.execute(insert.values(**values).on_conflict_do_nothing().returning(key))

@@ -22,27 +22,33 @@ bearer = Security(
 
 
 def _database(request: Request) -> Database:
-    return request.app.state.database
+    found: Database = request.app.state.database
+    return found
 
 
 def _settings(request: Request) -> Settings:
-    return request.app.state.settings
+    found: Settings = request.app.state.settings
+    return found
 
 
 def _blobs(request: Request) -> BlobStore:
-    return request.app.state.blobs
+    found: BlobStore = request.app.state.blobs
+    return found
 
 
 def _events(request: Request) -> EventStore:
-    return request.app.state.events
+    found: EventStore = request.app.state.events
+    return found
 
 
 def _signer(request: Request) -> Signer:
-    return request.app.state.signer
+    found: Signer = request.app.state.signer
+    return found
 
 
 def _principal(request: Request) -> Principal:
-    return request.scope["state"]["principal"]
+    found: Principal = request.scope["state"]["principal"]
+    return found
 
 
 async def read_session(request: Request) -> AsyncIterator[ReadSession]:

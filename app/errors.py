@@ -47,8 +47,8 @@ def install(app: FastAPI) -> None:
     for kind in (RooflightError, ServiceError, OSError, PoolTimeout, DBAPIError):
         app.add_exception_handler(kind, _known)
     app.add_exception_handler(ClientDisconnect, _gone)
-    app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(RequestValidationError, _invalid)
+    app.exception_handler(HTTPException)(_http)
+    app.exception_handler(RequestValidationError)(_invalid)
 
 
 class Net:

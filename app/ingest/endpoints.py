@@ -78,8 +78,8 @@ async def send_trace(
 ) -> JSONResponse:
     """Send a raw trace.  It is checked while it streams, stored, and analysed after the answer."""
     check_media(request.headers.get("content-type"))
-    async with database.read() as session:
-        run = await require_run(session, run_id, caller.project_id)
+    async with database.read() as reading:
+        run = await require_run(reading, run_id, caller.project_id)
     source = shown_name(filename)
     limits = Limits(max_bytes=settings.unpacked_bytes, max_ratio=settings.ratio)
     with blobs.incoming() as upload:
@@ -112,8 +112,8 @@ async def push_profile(
 ) -> JSONResponse:
     """Push an analysis made elsewhere: one profile, with ranks that the run does not have yet."""
     body = await request.body()
-    async with database.read() as session:
-        await require_run(session, run_id, caller.project_id)
+    async with database.read() as reading:
+        await require_run(reading, run_id, caller.project_id)
     document, launches = await asyncio.to_thread(push.parse, body)
     profile = Profile(
         id=new_id(), kind="push", source=document.source, ranks=[r.rank for r in document.ranks]

@@ -56,7 +56,7 @@ def step_rows(run_id: str, document: Document) -> Iterator[dict[str, Any]]:
             ("cpu", rank.cpu.steps if rank.cpu else []),
         ]
         for source, steps in lists:
-            for idx, step in enumerate(steps):
+            for idx, step in enumerate[Step | CpuStep](steps):
                 yield {
                     "run_id": run_id,
                     "rank": rank.rank,

@@ -79,7 +79,7 @@ def _of_analysis(given: dict[str, Any]) -> Document:
         raise ProtocolMismatch(
             f"schema_version {version} is newer than {SCHEMA_VERSION}: upgrade this server"
         )
-    document = _convert(given, Document)
+    document: Document = _convert(given, Document)
     if not document.ranks:
         raise Refused("an analysis has at least one rank", where="ranks")
     if len(document.ranks) > MAX_RANKS:

@@ -21,6 +21,7 @@ from app.ingest.storable import storable
 from app.jobs import queue
 from app.models import CalibrationRow, Job, Profile, Run, utcnow
 from app.models.base import new_id
+from app.models.jobs import DONE, REFUSED
 from app.problems import Conflict, problem_of
 from app.runs.queries import lock_run
 from app.settings import Settings
@@ -77,8 +78,8 @@ async def perform(
         await _store(work, worker, document, launches, database, events)
     except (RooflightError, Conflict) as error:
         await _refuse(work, worker, error, database, blobs)
-        return queue.REFUSED
-    return queue.DONE
+        return REFUSED
+    return DONE
 
 
 async def _gather(job_id: str, database: Database, blobs: BlobStore) -> Work:

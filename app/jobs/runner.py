@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from app.db import Database
 from app.jobs import child, queue
 from app.models import Job
+from app.models.jobs import DONE, REFUSED
 from app.settings import Settings
 
 log = structlog.get_logger()
@@ -117,7 +118,7 @@ class Runner:
 
     async def _settle(self, job: Job, outcome: str, detail: str) -> None:
         """Write down how the attempt ended, unless the child did or the job is not ours any more."""
-        if outcome in (queue.DONE, queue.REFUSED, child.LOST):
+        if outcome in (DONE, REFUSED, child.LOST):
             log.info("job ends", job=job.id, outcome=outcome)
             return
         with contextlib.suppress(queue.LeaseLost):

@@ -125,13 +125,21 @@ async def get_ranks(run_id: str, session: Reading, caller: Caller) -> Response:
 
 @router.get("/runs/{run_id}/roofline", responses=_answers({"type": "object", "title": "A plotly figure"}))
 async def get_roofline(
-    run_id: str, session: Reading, caller: Caller, rank: Annotated[int, Query(ge=0, le=2**31)] = 0
+    run_id: str,
+    session: Reading,
+    caller: Caller,
+    rank: Annotated[
+        int | None, Query(ge=0, le=2**31, description="Default: the lowest that is there.")
+    ] = None,
 ) -> Response:
     """The roofline of one rank as a plotly figure."""
     from rooflight.figures.roofline import roofline
 
     document = await _document(session, run_id, caller)
-    if all(r.rank != rank for r in document.ranks):
+    present = [r.rank for r in document.ranks]
+    if rank is None:
+        rank = min(present)
+    if rank not in present:
         raise NotFound("this run has no such rank", where=f"rank {rank}", hint="GET …/ranks lists them")
     return Response(protocol.encode(roofline(document, rank=rank)), media_type=_JSON)
 

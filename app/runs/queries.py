@@ -112,7 +112,7 @@ def no_such_run(run_id: str) -> NotFound:
     return NotFound("there is no such run", where=f"run {clean(run_id)}", hint="GET /api/v1/runs lists them")
 
 
-def _visible(project_id: str | None) -> Select[tuple[Run, str]]:
+def _visible(project_id: str | None) -> Select[Run, str]:
     query = select(Run, Project.name).join(Project, Project.id == Run.project_id)
     return query if project_id is None else query.where(Run.project_id == project_id)
 

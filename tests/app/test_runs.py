@@ -117,6 +117,15 @@ def test_the_roofline_is_a_plotly_figure(service: Service) -> None:
     assert {"data", "layout"} <= set(figure)
 
 
+def test_the_roofline_of_a_run_without_rank_0_is_that_of_its_lowest_rank(service: Service) -> None:
+    run, document = service.a_run(), a_document(kernels=3, steps=1)
+    document.ranks[0].rank = 5
+    service.post(f"/runs/{run}/profiles", content=protocol.encode(document))
+    unnamed, named = (service.get(f"/runs/{run}/roofline", params=p) for p in ({}, {"rank": 5}))
+    assert unnamed.status_code == 200
+    assert unnamed.json() == named.json()
+
+
 def test_many_kernels_come_in_bounded_pages(service: Service) -> None:
     run = service.a_run()
     kernels = [{"name": f"kernel_{i}", "time_us": i + 1} for i in range(5_000)]

@@ -155,6 +155,32 @@ def test_an_upload_cut_off_half_way_leaves_nothing(tmp_path: Path, framing: str)
         client.server.stop()
 
 
+def test_a_worker_apart_does_the_jobs_of_a_server_without_workers(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = command(place, "token", "create")
+    monkeypatch.setenv("ROOFLIGHT_WORKERS", "0")
+    client = Client(start_server(place), token)
+    environment = {**os.environ, "ROOFLIGHT_DATA": str(place)}
+    worker = subprocess.Popen(
+        server_command("worker", "--workers", "1"),
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    try:
+        seen = client.wait(client.send(client.a_run(), kineto()), "done", "failed", "refused")
+        assert seen["state"] == "done", seen
+        worker.send_signal(signal.SIGTERM)
+        out, _ = worker.communicate(timeout=60)
+        assert worker.returncode == 0, out
+        assert b"Traceback" not in out
+    finally:
+        worker.kill()
+        worker.communicate()
+        client.server.stop()
+
+
 def test_it_ends_in_order_when_asked_to(tmp_path: Path) -> None:
     server = start_server(tmp_path)
     server.process.send_signal(signal.SIGTERM)
