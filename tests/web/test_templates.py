@@ -130,7 +130,7 @@ def test_ranks_and_collectives() -> None:
     document.ranks[1].rank = 3
     document.world_size, document.missing_ranks = 4, [1, 2]
     document.collectives = [
-        Collective(7, "default_pg", "3", 12.5, {"0": 4_000.0, "3": 0.0}),
+        Collective(7, "default_pg", 3, 12.5, {"0": 4_000.0, "3": 0.0}),
         Collective(8, "tp", None, None),
     ]
     html = run_page(document)
