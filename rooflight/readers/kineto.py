@@ -10,14 +10,18 @@ categories have had several spellings; what is not read is skipped without being
 
 from __future__ import annotations
 
+import functools
 import json
+import operator
 import re
 from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
+from types import NoneType
 from typing import Any
 
 import msgspec
+import numpy as np
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from rooflight.errors import NotATrace, TooLarge
@@ -41,8 +45,6 @@ class Args(Struct, frozen=True, gc=False):
     context: Scalar = None
     stream: Scalar = None
     correlation: Scalar = None
-    external_id: Scalar = field(name="External id", default=None)
-    external_id_2021: Scalar = field(name="external id", default=None)
     graph_node: Scalar = field(name="graph node id", default=None)
     bytes: Scalar = None
     dims: Raw = field(name="Input Dims", default=_NOTHING)
@@ -63,23 +65,18 @@ class Args(Struct, frozen=True, gc=False):
     group_name: Scalar = field(name="Process Group Name", default=None)
     group_ranks: Scalar = field(name="Process Group Ranks", default=None)
     sequence_in_group: Scalar = field(name="Seq", default=None)
-    device_type: Scalar = field(name="Device Type", default=None)
-    allocated: Scalar = field(name="Total Allocated", default=None)
-    reserved: Scalar = field(name="Total Reserved", default=None)
     kernel_backend: Scalar = None
     kernel_num_gb: Scalar = None
     kernel_flop: Scalar = None
     kernel_kwargs: Scalar = None
-    labels: Scalar = None
 
 
 _NO_ARGS = Args()
 
 
-class Event(Struct, frozen=True, gc=False):
-    """One row of ``traceEvents``."""
+class Event(Struct, tag_field="ph", tag="X", frozen=True, gc=False):
+    """A row of ``traceEvents`` that lasts: the only kind that is kept."""
 
-    ph: str = ""
     cat: str = ""
     name: str = ""
     pid: Scalar = None
@@ -89,7 +86,30 @@ class Event(Struct, frozen=True, gc=False):
     args: Args = _NO_ARGS
 
 
-_decoder = msgspec.json.Decoder(list[Event])
+class MemoryArgs(Struct, frozen=True, gc=False):
+    """The args of a ``[memory]`` row."""
+
+    device_type: Scalar = field(name="Device Type", default=None)
+    allocated: Scalar = field(name="Total Allocated", default=None)
+    reserved: Scalar = field(name="Total Reserved", default=None)
+
+
+class Instant(Struct, tag_field="ph", tag="i", frozen=True, gc=False):
+    """A row without duration; only those of the allocator are looked at."""
+
+    name: str = ""
+    args: MemoryArgs = MemoryArgs()
+
+
+# Flows, metadata, counters and the rest of Chrome's phases: their keys are not even looked at.
+_SKIPPED = tuple(
+    msgspec.defstruct(f"Skipped{i}", [], tag_field="ph", tag=phase, frozen=True, gc=False)
+    for i, phase in enumerate("BEICbneSTpFstfPNODMVvRc()")
+)
+Row = Event | Instant
+_decoder: msgspec.json.Decoder[list[Row]] = msgspec.json.Decoder(
+    list[functools.reduce(operator.or_, _SKIPPED, Row)]  # type: ignore[misc]
+)
 
 #: Categories, normalised case-insensitively (DEFINITIONS §3).
 _GPU = {
@@ -112,6 +132,8 @@ _HOST = {
     "xpu_driver": HostKind.DRIVER,
     "python_function": HostKind.PYTHON,
 }
+#: Kinds of GPU events are told from those of host rows by this offset.
+_FIRST_GPU = 16
 #: Rows that 2021's profiler filed under its operators, though they are annotations.
 _ANNOTATION = re.compile(r"ProfilerStep#\d+$|enumerate\(DataLoader\)#|Optimizer\.step#|Optimizer\.zero_grad#")
 _COMM_FIELDS = {
@@ -155,6 +177,7 @@ class _Reader:
         self.repaired: Counter[str] = Counter()
         self._limits = limits
         self._classes = _Classes()
+        self._is_annotation = _Annotations()
 
     def decode(self, data: bytes, *, last_resort: bool = False) -> None:
         """Take a JSON array of events; strict and fast first, lenient where the chunk surprises."""
@@ -173,67 +196,59 @@ class _Reader:
         except number.NeedsText:
             self._add(_lenient(data))
 
-    def _add(self, events: Sequence[Event]) -> None:
-        gpu: list[tuple[Event, int]] = []
-        host: list[tuple[Event, int]] = []
-        classes = self._classes
-        for e in events:
-            if e.ph != "X":
-                if e.name == "[memory]":
-                    self._memory(e.args)
-                continue
-            kind = classes[e.cat]
-            if kind is None:
-                continue
-            code, on_gpu = kind
-            if not on_gpu:
-                host.append((e, code))
-            elif code == GpuKind.KERNEL or e.cat.lower().startswith("gpu_") or _placed(e.args):
-                gpu.append((e, code))
+    def _add(self, rows: Sequence[Row]) -> None:
+        events = [e for e in rows if type(e) is Event]
+        kinds = [self._classes[e.cat] for e in events]
+        host = [e for e, kind in zip(events, kinds, strict=True) if 0 <= kind < _FIRST_GPU]
+        gpu = [e for e, kind in zip(events, kinds, strict=True) if kind >= _FIRST_GPU and _on_gpu(e)]
         # Times first: they are what may ask for the text again, and nothing must be added twice.
-        gpu_rows, host_rows = self._gpu_rows(gpu), self._host_rows(host)
+        gpu_rows = self._gpu_rows(gpu)
+        host_rows = self._host_rows(host, [kind for kind in kinds if 0 <= kind < _FIRST_GPU])
         self.builder.add(gpu_rows, host_rows)
-        self.events += len(events)
+        self._memory([e.args for e in rows if type(e) is Instant and e.name == "[memory]"])
+        self.events += len(rows)
         if self.events > self._limits.max_events:
             raise TooLarge(
                 f"too large: more than the limit of {self._limits.max_events} events",
                 hint="record fewer steps, or raise the limit",
             )
 
-    def _host_rows(self, rows: list[tuple[Event, int]]) -> HostRows:
-        events = [e for e, _ in rows]
+    def _host_rows(self, events: list[Event], kinds: list[int]) -> HostRows:
         start, dur, why = _times(events)
-        kinds = [
-            HostKind.ANNOTATION if code == HostKind.CPU_OP and _ANNOTATION.match(e.name) else code
-            for e, code in rows
-        ]
         b = self.builder
         args = [e.args for e in events]
+        names = [b.names[e.name] for e in events]
+        if HostKind.CPU_OP in kinds:
+            kinds = [
+                HostKind.ANNOTATION if kind == HostKind.CPU_OP and self._is_annotation[e.name] else kind
+                for e, kind in zip(events, kinds, strict=True)
+            ]
         return HostRows(
-            name=[b.names[e.name] for e in events],
+            name=names,
             kind=kinds,
             start=start,
             dur=dur,
             invalid=why,
             thread=[b.threads[e.pid, e.tid] for e in events],
             correlation=_ids([a.correlation for a in args]),
-            external_id=_ids(
-                [a.external_id if a.external_id is not None else a.external_id_2021 for a in args]
-            ),
             seq=_ids([a.sequence for a in args]),
             fwd_thread=_ids([a.fwd_thread for a in args]),
-            args=[self._op_args(a) for a in args],
+            args=[
+                -1
+                if a.dims is _NOTHING and a.types is _NOTHING and a.kernel_backend is None
+                else self._op_args(a)
+                for a in args
+            ],
         )
 
-    def _gpu_rows(self, rows: list[tuple[Event, int]]) -> GpuRows:
-        events = [e for e, _ in rows]
+    def _gpu_rows(self, events: list[Event]) -> GpuRows:
         start, dur, why = _times(events)
         b = self.builder
         args = [e.args for e in events]
         devices = [e.pid if e.args.device is None else e.args.device for e in events]
         return GpuRows(
             name=[b.names[e.name] for e in events],
-            kind=[code for _, code in rows],
+            kind=[self._classes[e.cat] - _FIRST_GPU for e in events],
             start=start,
             dur=dur,
             invalid=why,
@@ -250,8 +265,6 @@ class _Reader:
         )
 
     def _op_args(self, a: Args) -> int:
-        if a.dims is _NOTHING and a.types is _NOTHING and a.kernel_backend is None:
-            return -1
         extra = b""
         if a.kernel_backend is not None:
             extra = msgspec.json.encode({f: getattr(a, f) for f in _EXTRA_FIELDS})
@@ -262,22 +275,39 @@ class _Reader:
             return -1
         return self.builder.shapes[bytes(a.grid), bytes(a.block), a.registers, a.shared_memory]
 
-    def _memory(self, a: Args) -> None:
+    def _memory(self, rows: list[MemoryArgs]) -> None:
         # Device type 0 is the host; the rest (1 CUDA, 6 HIP, ...) is device memory.
-        if a.device_type not in (None, 0, "0"):
-            self.builder.note_memory(_id(a.allocated), _id(a.reserved))
+        on_device = [a for a in rows if a.device_type not in (None, 0, "0")]
+        if on_device:
+            allocated, reserved = (
+                _ids([getattr(a, f) for a in on_device]) for f in ("allocated", "reserved")
+            )
+            self.builder.note_memory(int(max(allocated)), int(max(reserved)))
 
 
-class _Classes(dict[str, tuple[int, bool] | None]):
-    """Category to (kind, whether it is GPU work); ``None`` for rows that are not kept."""
+class _Annotations(dict[str, bool]):
+    """Whether a name is one that 2021's profiler filed under its operators, though it is no op."""
 
-    def __missing__(self, cat: str) -> tuple[int, bool] | None:
+    def __missing__(self, name: str) -> bool:
+        self[name] = found = bool(_ANNOTATION.match(name))
+        return found
+
+
+class _Classes(dict[str, int]):
+    """Category to kind: that of a host row, ``_FIRST_GPU`` plus that of a GPU event, -1 for others."""
+
+    def __missing__(self, cat: str) -> int:
         lower = cat.lower()
         if lower in _GPU:
-            self[cat] = int(_GPU[lower]), True
+            self[cat] = _FIRST_GPU + _GPU[lower]
         else:
-            self[cat] = (int(_HOST[lower]), False) if lower in _HOST else None
+            self[cat] = int(_HOST.get(lower, -1))
         return self[cat]
+
+
+def _on_gpu(e: Event) -> bool:
+    """Old names of copies were the host's too: only those on a device or stream are GPU work."""
+    return e.cat.lower() not in ("memcpy", "memset") or _placed(e.args)
 
 
 def _placed(a: Args) -> bool:
@@ -288,12 +318,13 @@ def _times(events: Sequence[Event]) -> tuple[Any, Any, Any]:
     """Start and duration in ns and why they are invalid; asks for text where binary would round."""
     starts: list[Any] = [e.ts for e in events]
     durs: list[Any] = [e.dur for e in events]
-    if any(type(t) is Decimal for t in starts) or any(type(d) is Decimal for d in durs):
+    kinds = set(map(type, starts)) | set(map(type, durs))
+    if Decimal in kinds:
         return number.exact_columns(starts, durs, UNSET)
     try:
         start, dur = number.column(starts), number.column(durs)
     except number.NeedsText:
-        if not any(type(v) is float for v in starts) and not any(type(v) is float for v in durs):
+        if float not in kinds:
             # Integers and texts lose nothing on the way.
             return number.exact_columns(starts, durs, UNSET)
         raise
@@ -304,13 +335,22 @@ def _comm(a: Args) -> tuple[tuple[str, Scalar], ...]:
     return tuple((key, value) for f, key in _COMM_FIELDS.items() if (value := getattr(a, f)) is not None)
 
 
-def _ids(values: Sequence[Scalar], none: int = -1) -> list[int]:
-    return [v if type(v) is int else _id(v, none) for v in values]
+def _ids(values: list[Any], none: int = -1) -> Any:
+    """A column of whole numbers; ``none`` where there is none."""
+    kinds = set(map(type, values))
+    if kinds == {NoneType}:
+        return np.full(len(values), none, np.int64)
+    if kinds == {int}:
+        try:
+            return np.array(values, np.int64)
+        except OverflowError:
+            pass
+    return [_id(v, none) for v in values]
 
 
 def _id(value: Scalar, none: int = -1) -> int:
     """A whole number, also a quoted one; ``none`` for anything else or beyond int64."""
-    if value is None or isinstance(value, bool):
+    if value is None or value is True or value is False:
         return none
     try:
         n = int(value)
@@ -322,22 +362,26 @@ def _id(value: Scalar, none: int = -1) -> int:
 # -- the lenient road ------------------------------------------------------------------------------
 
 
-def _lenient(data: bytes) -> list[Event]:
+def _lenient(data: bytes) -> list[Row]:
     """Events of a chunk that has surprising types; times keep their digits, a field of an impossible
     type is absent."""
     text = data.decode("utf-8", "surrogateescape")
-    return [_event(r) for r in _rows(text, text) if isinstance(r, dict)]
+    return _known(_rows(text, text))
 
 
-def _mended(data: bytes) -> tuple[list[Event], Counter[str]]:
+def _mended(data: bytes) -> tuple[list[Row], Counter[str]]:
     """Events of a chunk that is no strict JSON, where it leaves no doubt; and what was mended."""
     text = data.decode("utf-8", "surrogateescape")
     mended, kinds = repaired(text)
-    events = [_event(r) for r in _rows(mended, text, strict=False) if isinstance(r, dict)]
+    events = _known(_rows(mended, text, strict=False))
     strange = len(_NO_UTF8.findall(text))
     if strange:
         kinds["bytes that are no UTF-8"] += strange
     return events, kinds
+
+
+def _known(rows: list[Any]) -> list[Row]:
+    return [row for r in rows if isinstance(r, dict) and (row := _row(r)) is not None]
 
 
 def _rows(text: str, original: str, *, strict: bool = True) -> list[Any]:
@@ -364,20 +408,25 @@ def _placed_error(text: str, e: json.JSONDecodeError) -> msgspec.DecodeError:
     return msgspec.DecodeError(f"JSON is malformed: {e.msg.lower()} (byte {at})")
 
 
-def _event(row: dict[str, Any]) -> Event:
+def _row(row: dict[str, Any]) -> Row | None:
     args = row.get("args")
+    args = args if isinstance(args, dict) else {}
+    if row.get("ph") == "i":
+        return Instant(_text(row.get("name")), MemoryArgs(*(_scalar(args.get(k)) for k in _MEMORY_KEYS)))
+    if row.get("ph") != "X":
+        return None
     return Event(
-        ph=_text(row.get("ph")),
         cat=_text(row.get("cat")),
         name=_text(row.get("name")),
         pid=_scalar(row.get("pid")),
         tid=_scalar(row.get("tid")),
         ts=_number(row.get("ts")),
         dur=_number(row["dur"]) if "dur" in row else UNSET,
-        args=_args(args) if isinstance(args, dict) else _NO_ARGS,
+        args=_args(args),
     )
 
 
+_MEMORY_KEYS = tuple(f.encode_name for f in msgspec.structs.fields(MemoryArgs))
 _ARG_FIELDS = [(f.name, f.encode_name, f.type is Raw) for f in msgspec.structs.fields(Args)]
 
 

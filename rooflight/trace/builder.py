@@ -59,7 +59,6 @@ class HostRows:
     invalid: I8 | None
     thread: Sequence[int]
     correlation: Sequence[int]
-    external_id: Sequence[int]
     seq: Sequence[int]
     fwd_thread: Sequence[int]
     args: Sequence[int]
@@ -149,7 +148,7 @@ class Builder:
         keep = {name: column[ok] for name, column in rows.items()}
         return HostEvents(
             name=keep["name"], kind=keep["kind"], start=keep["start"], end=keep["start"] + keep["dur"],
-            thread=thread[keep["thread"]], correlation=keep["correlation"], external_id=keep["external_id"],
+            thread=thread[keep["thread"]], correlation=keep["correlation"],
             seq=keep["seq"], fwd_thread=keep["fwd_thread"], args=keep["args"],
         )  # fmt: skip
 

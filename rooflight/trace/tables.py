@@ -114,7 +114,6 @@ class HostEvents(Table):
     end: I64
     thread: I32
     correlation: I64
-    external_id: I64
     seq: I64
     fwd_thread: I64
     args: I32
