@@ -33,7 +33,9 @@ def link(timeline: Timeline) -> Links:
     linked = np.flatnonzero(launch >= 0)
     op, module = np.full(launch.size, -1, np.int64), np.full(launch.size, -1, np.int64)
     op[linked] = enclosing(timeline, launch[linked], timeline.host.kind == HostKind.CPU_OP)
-    module[linked] = enclosing(timeline, launch[linked], _module_frames(timeline))
+    frames = _module_frames(timeline)
+    if frames.any():
+        module[linked] = enclosing(timeline, launch[linked], frames)
     return Links(launch, op, module, ambiguous)
 
 

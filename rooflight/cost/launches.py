@@ -31,6 +31,8 @@ _NOT_VALID = Cost(reason="no usable interval")
 #: Name and args of a recorded call, by index; -1 is none.
 _Key = tuple[int, int]
 _NOBODY: _Key = (-1, -1)
+#: A call with its parent and the op that computes its gradients.
+_CallKey = tuple[_Key, _Key, _Key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,14 @@ class _Attacher:
         self._timeline = timeline
         self._links = links
         self._kernels = kernels
-        self._parents = op_parents(timeline)
-        self._calls: dict[tuple[_Key, _Key, _Key], tuple[OpCall, Cost]] = {}
+        # Python's own integers: the loops below look at one row at a time.
+        self._parents: list[int] = op_parents(timeline).tolist()
+        self._host_name: list[int] = timeline.host.name.tolist()
+        self._host_args: list[int] = timeline.host.args.tolist()
+        self._gpu_name: list[int] = timeline.gpu.name.tolist()
+        self._length: list[int] = (timeline.gpu.end - timeline.gpu.start).tolist()
+        self._alone: dict[tuple[_CallKey, int], int] = {}
+        self._calls: dict[_CallKey, tuple[OpCall, Cost]] = {}
         self._by_type: dict[tuple[_Key, str | None], tuple[OpCall, Cost]] = {}
         self._families = [family_of(n) for n in timeline.names]
         self._table: dict[Cost, int] = {}
@@ -116,28 +124,29 @@ class _Attacher:
         chosen = {op: self._with_formula(op) for op in innermost.tolist()}
         inside: set[int] = set()
         for op in set(chosen.values()):
-            parent = int(self._parents[op])
+            parent = self._parents[op]
             while parent >= 0 and parent not in inside:
                 inside.add(parent)
-                parent = int(self._parents[parent])
+                parent = self._parents[parent]
         # An op reached from a helper below it must not repeat what its own leaf has cost.
         return {op: -1 if found != op and found in inside else found for op, found in chosen.items()}
 
     def _with_formula(self, op: int) -> int:
-        host = self._timeline.host
         at = op
         while at >= 0:
-            if host.args[at] >= 0 and self._families[host.name[at]] is not None:
+            if self._host_args[at] >= 0 and self._families[self._host_name[at]] is not None:
                 return at
-            at = int(self._parents[at])
+            at = self._parents[at]
         return op
 
-    def _call(self, op: int) -> tuple[OpCall, Cost]:
-        own, parent, backward = self._key(op), _NOBODY, _NOBODY
-        if self._family(op) in RELATED:
-            parent = self._key(int(self._parents[op]))
-            backward = self._key(self._backward.get(int(self._timeline.host.seq[op]), -1))
-        key = (own, parent, backward)
+    def _call_key(self, op: int) -> _CallKey:
+        if self._families[self._host_name[op]] not in RELATED:
+            return self._key(op), _NOBODY, _NOBODY
+        backward = self._backward.get(int(self._timeline.host.seq[op]), -1)
+        return self._key(op), self._key(self._parents[op]), self._key(backward)
+
+    def _call(self, key: _CallKey) -> tuple[OpCall, Cost]:
+        own, parent, backward = key
         if key not in self._calls:
             call = completed(self._op_call(own), self._op_call(parent), self._op_call(backward))
             self._calls[key] = (call, estimate(call))
@@ -147,21 +156,17 @@ class _Attacher:
         """The call with the element type that the name of its longest kernel tells."""
         key = (self._key(op), dtype)
         if key not in self._by_type:
-            call = typed(self._call(op)[0], dtype)
+            call = typed(self._call(self._call_key(op))[0], dtype)
             self._by_type[key] = (call, estimate(call))
         return self._by_type[key]
 
     def _key(self, op: int) -> _Key:
-        host = self._timeline.host
-        return _NOBODY if op < 0 else (int(host.name[op]), int(host.args[op]))
+        return _NOBODY if op < 0 else (self._host_name[op], self._host_args[op])
 
     def _op_call(self, key: _Key) -> OpCall:
         name, args = key
         op = self._timeline.names[name] if name >= 0 else ""
         return op_call(op, self._timeline.op_args[args] if args >= 0 else None)
-
-    def _family(self, op: int) -> str | None:
-        return self._families[int(self._timeline.host.name[op])]
 
     @cached_property
     def _backward(self) -> dict[int, int]:
@@ -175,22 +180,31 @@ class _Attacher:
         for op in np.flatnonzero(np.isin(host.name, names) & (host.kind == HostKind.CPU_OP)).tolist():
             at = op
             while at >= 0 and not (host.seq[at] >= 0 and host.fwd_thread[at] > 0):
-                at = int(self._parents[at])
+                at = self._parents[at]
             if at >= 0:
                 found.setdefault(int(host.seq[at]), op)
         return found
 
     def _share(self, op: int, launched: list[int]) -> None:
-        call, cost = self._call(op)
-        gpu = self._timeline.gpu
-        lengths = [int(gpu.end[r] - gpu.start[r]) for r in launched]
-        names = [self._kernels[int(gpu.name[r])] for r in launched]
+        key = self._call_key(op)
+        alone = (key, self._gpu_name[launched[0]]) if len(launched) == 1 else None
+        place = self._alone.get(alone) if alone else None
+        places = [place] if place is not None else self._places(op, key, launched)
+        if alone:
+            # Most ops launch one kernel: what it costs depends on nothing else.
+            self._alone[alone] = places[0]
+        for row, at in zip(launched, places, strict=True):
+            self._index[row] = at
+            self._op[row] = op
+
+    def _places(self, op: int, key: _CallKey, launched: list[int]) -> list[int]:
+        call, cost = self._call(key)
+        lengths = [self._length[r] for r in launched]
+        names = [self._kernels[self._gpu_name[r]] for r in launched]
         if cost.reason == "dtype_unknown":
             call, cost = self._typed(op, names[lengths.index(max(lengths))].dtype)
         parts = [(name.family, length) for name, length in zip(names, lengths, strict=True)]
-        for row, part in zip(launched, assign(cost, call, parts), strict=True):
-            self._index[row] = self._place(part)
-            self._op[row] = op
+        return [self._place(part) for part in assign(cost, call, parts)]
 
 
 def op_call(op: str, args: OpArgs | None) -> OpCall:
