@@ -20,7 +20,9 @@ from rooflight.protocol import (
 )
 
 
-def a_document(*, kernels: int = 12, steps: int = 6, source: str = "train.pt.trace.json", seed: int = 1) -> Document:
+def a_document(
+    *, kernels: int = 12, steps: int = 6, source: str = "train.pt.trace.json", seed: int = 1
+) -> Document:
     """A one-rank run on a V100: input-bound steps, ``kernels`` groups whose times fall off as 1/i."""
     return Document(
         schema_version=SCHEMA_VERSION,

@@ -111,7 +111,7 @@ class Builder:
             raise TooLarge(f"too large: GPU events of more than {MAX_DEVICES} devices", where=self.source)
         stream_keys, streams = _canonical(self.streams, lambda k: tuple(map(str, k)))
         threads, thread = _canonical(self.threads, lambda k: tuple(map(str, k)))
-        end, clipped = _clip(gpu, streams)
+        end, clipped = _clip(gpu, streams, _ranks(self.names))
         return Timeline(
             source=self.source,
             names=tuple(self.names),
@@ -188,12 +188,21 @@ def _canonical(raw: Interner[Any], form: Any) -> tuple[tuple[Any, ...], Any]:
     return tuple(table), np.array(places, dtype=np.int32) if places else np.empty(0, np.int32)
 
 
-def _clip(gpu: dict[str, Any], streams: Any) -> tuple[I64, int]:
+def _ranks(names: Interner[str]) -> I64:
+    """The place of each name among all, sorted."""
+    ranks = np.empty(len(names), np.int64)
+    ranks[sorted(range(len(names)), key=list(names).__getitem__)] = np.arange(len(names))
+    return ranks
+
+
+def _clip(gpu: dict[str, Any], streams: Any, by_name: I64) -> tuple[I64, int]:
     """Ends on serial streams: a kernel that ends after the next event of its stream starts is cut
     there, unless it belongs to a graph (DEFINITIONS §3).  Also how many cuts passed 1 µs."""
     end: I64 = gpu["start"] + np.maximum(gpu["dur"], 0)
     rows = np.flatnonzero(gpu["invalid"] == Invalid.OK)
-    order = rows[np.lexsort((end[rows], gpu["start"][rows], streams[gpu["stream"][rows]]))]
+    # Rows that are equal in time go by what they are, so that the order in the file changes nothing.
+    ties = (by_name[gpu["name"][rows]], gpu["correlation"][rows], gpu["kind"][rows])
+    order = rows[np.lexsort((*ties, end[rows], gpu["start"][rows], streams[gpu["stream"][rows]]))]
     this, following = order[:-1], order[1:]
     over = end[this] - gpu["start"][following]
     cut = (

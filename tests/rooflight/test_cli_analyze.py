@@ -169,9 +169,7 @@ def test_several_ranks_are_a_table_with_the_late_one():
     ranks = [a_rank(kernels=2, steps=6, rng=random.Random(i)) for i in range(3)]
     for i, rank in enumerate(ranks):
         rank.rank = i
-    late = [
-        Collective(n=n, group="0", straggler=s, transfer_us=1.0) for n, s in enumerate((2, 2, 0, None))
-    ]
+    late = [Collective(n=n, group="0", straggler=s, transfer_us=1.0) for n, s in enumerate((2, 2, 0, None))]
     doc = Document(
         schema_version=1, source="run", ranks=ranks, collectives=late, missing_ranks=[3], world_size=4
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rooflight.analysis import analyze
@@ -181,6 +181,7 @@ def build(
     return timeline_from_events(events)
 
 
+@settings(max_examples=60)
 @given(st.lists(event, min_size=1, max_size=25))
 def test_parts_sum_to_the_wall_time_exactly_and_bounds_nest(rows: list[tuple[str, int, int, int]]) -> None:
     rank = analyze(build(rows)).document.ranks[0]
@@ -198,6 +199,7 @@ def test_parts_sum_to_the_wall_time_exactly_and_bounds_nest(rows: list[tuple[str
         assert d.exposed_comm_us <= d.comm_us
 
 
+@settings(max_examples=60)
 @given(st.lists(event, min_size=1, max_size=15), st.integers(0, 10**9), st.randoms())
 def test_shifting_time_and_shuffling_events_change_nothing(
     rows: list[tuple[str, int, int, int]], shift: int, random: object
