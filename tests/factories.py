@@ -83,14 +83,16 @@ def a_kernel(i: int, rng: random.Random) -> Kernel:
         short_name=f"vectorized_elementwise‹4, Functor{i}›",
         family="elementwise", dtype="fp32", op="aten::add_", input_dims=f"[[{i + 1}, 64]]", count=count,
         time_us=time, min_us=round(per_launch * 0.9, 3), p50_us=round(per_launch, 3),
-        p95_us=round(per_launch * 1.1, 3), p99_us=round(per_launch * 1.2, 3), max_us=round(per_launch * 1.3, 3),
+        p95_us=round(per_launch * 1.1, 3), p99_us=round(per_launch * 1.2, 3),
+        max_us=round(per_launch * 1.3, 3),
         flops=flops, bytes=size, origin="unknown" if flops is None else "modelled",
         ai=None if not flops or not size else round(flops / size, 3),
         achieved_tflops=None if flops is None else round(flops / time / 1e6, 3),
         achieved_gbs=None if size is None else round(size / time / 1e3, 3),
         bound_us=None if flops is None else round(time * 0.7, 3),
         roof_fraction=None if flops is None else 0.7, roof_side=None if flops is None else "memory",
-        regime=regime, reason="no dims were recorded" if flops is None else "", histogram=[1, 5, 9, 3, 1] + [0] * 7,
+        regime=regime, reason="no dims were recorded" if flops is None else "",
+        histogram=[1, 5, 9, 3, 1] + [0] * 7,
     )  # fmt: skip
 
 

@@ -10,9 +10,6 @@ categories have had several spellings; what is not read is skipped without being
 
 from __future__ import annotations
 
-import functools
-import json
-import operator
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -22,94 +19,29 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from msgspec import UNSET, Raw, Struct, UnsetType, field
+from msgspec import UNSET, Raw
 
 from rooflight.errors import NotATrace, TooLarge
 from rooflight.readers import number
 from rooflight.readers.events import EventStream
+from rooflight.readers.kineto_rows import (
+    NOTHING,
+    Args,
+    Event,
+    Instant,
+    MemoryArgs,
+    Row,
+    Scalar,
+    lenient,
+    mended,
+    strict,
+    with_texts,
+)
 from rooflight.readers.meta import read_meta
-from rooflight.readers.repair import repaired
 from rooflight.readers.source import DEFAULT_LIMITS, Limits
 from rooflight.trace.builder import Builder, GpuRows, HostRows
 from rooflight.trace.tables import GpuKind, HostKind
 from rooflight.trace.timeline import Timeline
-
-Scalar = int | float | str | None
-_NOTHING = Raw()
-
-
-class Args(Struct, frozen=True, gc=False):
-    """The args that are read; one struct for host and GPU rows."""
-
-    device: Scalar = None
-    context: Scalar = None
-    stream: Scalar = None
-    correlation: Scalar = None
-    graph_node: Scalar = field(name="graph node id", default=None)
-    bytes: Scalar = None
-    dims: Raw = field(name="Input Dims", default=_NOTHING)
-    types: Raw = field(name="Input type", default=_NOTHING)
-    strides: Raw = field(name="Input Strides", default=_NOTHING)
-    concrete: Raw = field(name="Concrete Inputs", default=_NOTHING)
-    sequence: Scalar = field(name="Sequence number", default=None)
-    fwd_thread: Scalar = field(name="Fwd thread id", default=None)
-    grid: Raw = _NOTHING
-    block: Raw = _NOTHING
-    registers: Scalar = field(name="registers per thread", default=None)
-    shared_memory: Scalar = field(name="shared memory", default=None)
-    collective: Scalar = field(name="Collective name", default=None)
-    in_nelems: Scalar = field(name="In msg nelems", default=None)
-    out_nelems: Scalar = field(name="Out msg nelems", default=None)
-    group_size: Scalar = field(name="Group size", default=None)
-    dtype: Scalar = None
-    group_name: Scalar = field(name="Process Group Name", default=None)
-    group_ranks: Scalar = field(name="Process Group Ranks", default=None)
-    sequence_in_group: Scalar = field(name="Seq", default=None)
-    kernel_backend: Scalar = None
-    kernel_num_gb: Scalar = None
-    kernel_flop: Scalar = None
-    kernel_kwargs: Scalar = None
-
-
-_NO_ARGS = Args()
-
-
-class Event(Struct, tag_field="ph", tag="X", frozen=True, gc=False):
-    """A row of ``traceEvents`` that lasts: the only kind that is kept."""
-
-    cat: str = ""
-    name: str = ""
-    pid: Scalar = None
-    tid: Scalar = None
-    ts: Scalar = None
-    dur: Scalar | UnsetType = UNSET
-    args: Args = _NO_ARGS
-
-
-class MemoryArgs(Struct, frozen=True, gc=False):
-    """The args of a ``[memory]`` row."""
-
-    device_type: Scalar = field(name="Device Type", default=None)
-    allocated: Scalar = field(name="Total Allocated", default=None)
-    reserved: Scalar = field(name="Total Reserved", default=None)
-
-
-class Instant(Struct, tag_field="ph", tag="i", frozen=True, gc=False):
-    """A row without duration; only those of the allocator are looked at."""
-
-    name: str = ""
-    args: MemoryArgs = MemoryArgs()
-
-
-# Flows, metadata, counters and the rest of Chrome's phases: their keys are not even looked at.
-_SKIPPED = tuple(
-    msgspec.defstruct(f"Skipped{i}", [], tag_field="ph", tag=phase, frozen=True, gc=False)
-    for i, phase in enumerate("BEICbneSTpFstfPNODMVvRc()")
-)
-Row = Event | Instant
-_decoder: msgspec.json.Decoder[list[Row]] = msgspec.json.Decoder(
-    list[functools.reduce(operator.or_, _SKIPPED, Row)]  # type: ignore[misc]
-)
 
 #: Categories, normalised case-insensitively (DEFINITIONS §3).
 _GPU = {
@@ -146,7 +78,6 @@ _COMM_FIELDS = {
     "group_ranks": "Process Group Ranks",
     "sequence_in_group": "Seq",
 }
-_NO_UTF8 = re.compile("[\udc80-\udcff]")
 _EXTRA_FIELDS = ("kernel_backend", "kernel_num_gb", "kernel_flop", "kernel_kwargs")
 
 
@@ -182,22 +113,22 @@ class _Reader:
     def decode(self, data: bytes, *, last_resort: bool = False) -> None:
         """Take a JSON array of events; strict and fast first, lenient where the chunk surprises."""
         if last_resort:
-            events, kinds = _mended(data)
+            events, kinds = mended(data)
             self._add(events)
             self.repaired += kinds
             return
         try:
-            events = _decoder.decode(data)
+            events = strict(data)
         except msgspec.ValidationError:
-            self._add(_lenient(data))
+            self._add(lenient(data))
             return
         try:
             self._add(events)
         except number.NeedsText:
-            self._add(_lenient(data))
+            self._add(with_texts(data))
 
     def _add(self, rows: Sequence[Row]) -> None:
-        events = [e for e in rows if type(e) is Event]
+        events = [e for e in rows if isinstance(e, Event)]
         kinds = [self._classes[e.cat] for e in events]
         host = [e for e, kind in zip(events, kinds, strict=True) if 0 <= kind < _FIRST_GPU]
         gpu = [e for e, kind in zip(events, kinds, strict=True) if kind >= _FIRST_GPU and _on_gpu(e)]
@@ -235,7 +166,7 @@ class _Reader:
             fwd_thread=_ids([a.fwd_thread for a in args]),
             args=[
                 -1
-                if a.dims is _NOTHING and a.types is _NOTHING and a.kernel_backend is None
+                if a.dims is NOTHING and a.types is NOTHING and a.kernel_backend is None
                 else self._op_args(a)
                 for a in args
             ],
@@ -271,7 +202,7 @@ class _Reader:
         return self.builder.op_args[bytes(a.dims), bytes(a.types), bytes(a.strides), bytes(a.concrete), extra]
 
     def _shape(self, a: Args) -> int:
-        if a.grid is _NOTHING and a.registers is None:
+        if a.grid is NOTHING and a.registers is None:
             return -1
         return self.builder.shapes[bytes(a.grid), bytes(a.block), a.registers, a.shared_memory]
 
@@ -321,6 +252,8 @@ def _times(events: Sequence[Event]) -> tuple[Any, Any, Any]:
     kinds = set(map(type, starts)) | set(map(type, durs))
     if Decimal in kinds:
         return number.exact_columns(starts, durs, UNSET)
+    if Raw in kinds:
+        return number.text_columns(starts, durs, UNSET)
     try:
         start, dur = number.column(starts), number.column(durs)
     except number.NeedsText:
@@ -357,111 +290,3 @@ def _id(value: Scalar, none: int = -1) -> int:
     except (ValueError, OverflowError):
         return none
     return n if -(1 << 63) <= n < 1 << 63 else none
-
-
-# -- the lenient road ------------------------------------------------------------------------------
-
-
-def _lenient(data: bytes) -> list[Row]:
-    """Events of a chunk that has surprising types; times keep their digits, a field of an impossible
-    type is absent."""
-    text = data.decode("utf-8", "surrogateescape")
-    return _known(_rows(text, text))
-
-
-def _mended(data: bytes) -> tuple[list[Row], Counter[str]]:
-    """Events of a chunk that is no strict JSON, where it leaves no doubt; and what was mended."""
-    text = data.decode("utf-8", "surrogateescape")
-    mended, kinds = repaired(text)
-    events = _known(_rows(mended, text, strict=False))
-    strange = len(_NO_UTF8.findall(text))
-    if strange:
-        kinds["bytes that are no UTF-8"] += strange
-    return events, kinds
-
-
-def _known(rows: list[Any]) -> list[Row]:
-    return [row for r in rows if isinstance(r, dict) and (row := _row(r)) is not None]
-
-
-def _rows(text: str, original: str, *, strict: bool = True) -> list[Any]:
-    try:
-        rows: list[Any] = json.loads(
-            text, strict=strict, parse_float=Decimal, parse_constant=_no_constant if strict else None
-        )
-    except json.JSONDecodeError as e:
-        raise _placed_error(original, e) from e
-    return rows
-
-
-def _no_constant(word: str) -> Any:
-    raise msgspec.DecodeError(f"JSON is malformed: {word} is no number")
-
-
-def _placed_error(text: str, e: json.JSONDecodeError) -> msgspec.DecodeError:
-    """The error as the strict decoder would put it: with the byte, and its words for text that follows."""
-    at = len(text[: e.pos].encode("utf-8", "surrogateescape"))
-    if e.msg == "Extra data":
-        return msgspec.DecodeError(f"JSON is malformed: trailing characters (byte {at + 1})")
-    if e.pos >= len(text):
-        return msgspec.DecodeError("Input data was truncated")
-    return msgspec.DecodeError(f"JSON is malformed: {e.msg.lower()} (byte {at})")
-
-
-def _row(row: dict[str, Any]) -> Row | None:
-    args = row.get("args")
-    args = args if isinstance(args, dict) else {}
-    if row.get("ph") == "i":
-        return Instant(_text(row.get("name")), MemoryArgs(*(_scalar(args.get(k)) for k in _MEMORY_KEYS)))
-    if row.get("ph") != "X":
-        return None
-    return Event(
-        cat=_text(row.get("cat")),
-        name=_text(row.get("name")),
-        pid=_scalar(row.get("pid")),
-        tid=_scalar(row.get("tid")),
-        ts=_number(row.get("ts")),
-        dur=_number(row["dur"]) if "dur" in row else UNSET,
-        args=_args(args),
-    )
-
-
-_MEMORY_KEYS = tuple(f.encode_name for f in msgspec.structs.fields(MemoryArgs))
-_ARG_FIELDS = [(f.name, f.encode_name, f.type is Raw) for f in msgspec.structs.fields(Args)]
-
-
-def _args(row: dict[str, Any]) -> Args:
-    known: dict[str, Any] = {}
-    for name, key, raw in _ARG_FIELDS:
-        if key in row:
-            known[name] = _raw(row[key]) if raw else _scalar(row[key])
-    return Args(**known)
-
-
-def _raw(value: Any) -> Raw:
-    return Raw(json.dumps(value, default=float).encode())
-
-
-def _text(value: Any) -> str:
-    """Text that UTF-8 can hold: bytes that were no UTF-8 and lone surrogates are escaped."""
-    text = value if isinstance(value, str) else "" if value is None else str(value)
-    if text.isascii():
-        return text
-    try:
-        raw = text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        raw = text.encode("utf-8", "backslashreplace")
-    return raw.decode("utf-8", "backslashreplace")
-
-
-def _scalar(value: Any) -> Scalar:
-    if isinstance(value, Decimal):
-        return float(value)
-    if isinstance(value, str):
-        return _text(value)
-    return value if isinstance(value, int | float) else None
-
-
-def _number(value: Any) -> Any:
-    # A Decimal passes through: it carries the digits to the exact conversion.
-    return Decimal(value) if isinstance(value, int) and not isinstance(value, bool) else value

@@ -7,6 +7,7 @@ from the text elsewhere.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -73,17 +74,47 @@ def exact(value: Any) -> int | None:
     return int((number * 1000).to_integral_value())
 
 
+def of_text(text: bytes) -> Decimal | int | str | None:
+    """The value of a JSON number or numeric string, without a detour over binary; for :func:`exact`."""
+    try:
+        return json.loads(text, parse_float=Decimal)  # type: ignore[no-any-return]
+    except ValueError:
+        return None
+
+
+def _text_ns(text: bytes) -> int | None:
+    """Nanoseconds of a JSON text: plain decimals of up to three places at once, the rest with care."""
+    whole, _, rest = text.partition(b".")
+    if whole.isdigit() and len(whole) <= 15 and len(rest) <= 3 and (rest.isdigit() or not rest):
+        return int(whole + rest.ljust(3, b"0"))
+    return exact(of_text(text))
+
+
+def text_columns(starts: Sequence[Any], durs: Sequence[Any], missing: object) -> tuple[I64, I64, I8]:
+    """As :func:`exact_columns`, of JSON texts (anything that ``bytes`` takes)."""
+    return _columns(
+        [_text_ns(bytes(t)) for t in starts],
+        [None if d is missing else _text_ns(bytes(d)) for d in durs],
+        [d is missing for d in durs],
+    )
+
+
 def exact_columns(starts: Sequence[Any], durs: Sequence[Any], missing: object) -> tuple[I64, I64, I8]:
     """Start, duration and reason of invalidity, value by value; ``missing`` marks an absent field."""
-    ns = np.zeros((2, len(starts)), np.int64)
+    return _columns(
+        [exact(t) for t in starts],
+        [None if d is missing else exact(d) for d in durs],
+        [d is missing for d in durs],
+    )
+
+
+def _columns(starts: list[int | None], durs: list[int | None], missing: list[bool]) -> tuple[I64, I64, I8]:
     why = np.zeros(len(starts), np.int8)
-    for i, (start, dur) in enumerate(zip(starts, durs, strict=True)):
-        t, d = exact(start), exact(dur) if dur is not missing else None
-        ns[0, i], ns[1, i] = t or 0, d or 0
-        if dur is missing:
-            why[i] = Invalid.MISSING_DUR
-        elif t is None:
-            why[i] = Invalid.BAD_TS
-        elif d is None:
-            why[i] = Invalid.BAD_DUR
-    return ns[0], ns[1], why
+    why[[d is None for d in durs]] = Invalid.BAD_DUR
+    why[[t is None for t in starts]] = Invalid.BAD_TS
+    why[missing] = Invalid.MISSING_DUR
+    return (
+        np.array([t or 0 for t in starts], np.int64),
+        np.array([d or 0 for d in durs], np.int64),
+        why,
+    )
