@@ -1,7 +1,7 @@
-"""From timelines to an Analysis: the only file that knows the order of the road's last part.
+"""From timelines to an Analysis: the ranks of a run put together.
 
-Each stage is a pure function over columns; :mod:`rooflight.results.rank` runs them for one recording,
-this one puts the ranks of a run together.
+Each stage is a pure function over columns; :mod:`rooflight.results.stages` knows their order for one
+recording.
 """
 
 from __future__ import annotations
