@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rooflight.trace.tables import I64, HostKind, Mask
+from rooflight.attribution.nesting import Spans, innermost, parents
+from rooflight.trace.tables import I64, HostKind, Mask, values_at
 from rooflight.trace.timeline import Timeline
 
 
@@ -80,50 +81,11 @@ def _module_frames(timeline: Timeline) -> Mask:
 
 
 def enclosing(timeline: Timeline, rows: I64, among: Mask) -> I64:
-    """For each host row, the innermost row of ``among`` on its thread that encloses its start; else -1.
-
-    Innermost: latest start, then shortest.
-    """
+    """For each host row, the innermost row of ``among`` on its thread that encloses its start; else -1."""
     host = timeline.host
-    return innermost(
-        host.thread[rows], host.start[rows],
-        np.flatnonzero(among), host.thread[among], host.start[among], host.end[among],
-    )  # fmt: skip
-
-
-def innermost(
-    query_thread: np.ndarray,
-    query_at: I64,
-    rows: I64,
-    thread: np.ndarray,
-    start: I64,
-    end: I64,
-) -> I64:
-    """For each instant on a thread, the row whose interval encloses it, latest start first; else -1."""
-    result = np.full(query_at.size, -1, np.int64)
-    # One sweep over both, by thread and time; at equal times intervals open before queries look.
-    threads = np.concatenate((thread, query_thread))
-    times = np.concatenate((start, query_at))
-    is_query = np.concatenate((np.zeros(rows.size, np.int8), np.ones(query_at.size, np.int8)))
-    shorter_last = np.concatenate((-end, np.zeros(query_at.size, np.int64)))
-    order = np.lexsort((shorter_last, is_query, times, threads))
-    stack: list[tuple[int, int]] = []
-    current = -1
-    ends, ids = end.tolist(), rows.tolist()
-    for i, t, who in zip(order.tolist(), times[order].tolist(), threads[order].tolist(), strict=True):
-        if who != current:
-            stack.clear()
-            current = who
-        if i < len(ids):
-            while stack and stack[-1][0] <= t:
-                stack.pop()
-            stack.append((ends[i], ids[i]))
-        else:
-            while stack and stack[-1][0] <= t:
-                stack.pop()
-            if stack:
-                result[i - len(ids)] = stack[-1][1]
-    return result
+    candidates = np.flatnonzero(among)
+    found = innermost(_spans(timeline, candidates), host.thread[rows], host.start[rows])
+    return values_at(candidates, found, -1)
 
 
 def op_parents(timeline: Timeline) -> I64:
@@ -131,21 +93,12 @@ def op_parents(timeline: Timeline) -> I64:
 
     A child may end a little after its parent (clocks are read twice): only its start has to lie inside.
     """
-    host = timeline.host
-    parent = np.full(len(host), -1, np.int64)
-    ops = np.flatnonzero(host.kind == HostKind.CPU_OP)
-    ops = ops[np.lexsort((-host.end[ops], host.start[ops], host.thread[ops]))]
-    stack: list[tuple[int, int]] = []
-    current = -1
-    for row, thread, start, end in zip(
-        ops.tolist(), host.thread[ops].tolist(), host.start[ops].tolist(), host.end[ops].tolist(), strict=True
-    ):
-        if thread != current:
-            stack.clear()
-            current = thread
-        while stack and stack[-1][0] <= start:
-            stack.pop()
-        if stack:
-            parent[row] = stack[-1][1]
-        stack.append((end, row))
+    parent = np.full(len(timeline.host), -1, np.int64)
+    ops = np.flatnonzero(timeline.host.kind == HostKind.CPU_OP)
+    parent[ops] = values_at(ops, parents(_spans(timeline, ops)), -1)
     return parent
+
+
+def _spans(timeline: Timeline, rows: I64) -> Spans:
+    host = timeline.host
+    return Spans(host.thread[rows], host.start[rows], host.end[rows])

@@ -1,0 +1,123 @@
+"""Which interval encloses an instant on a thread, innermost first.
+
+Innermost is the latest start, then the shortest.  Where the intervals of a thread nest, as calls do, the
+answer is a count: as many enclose an instant as have started and not ended, and the innermost is the last
+one to start at that depth.  A thread whose clock reads made two calls overlap is swept call by call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rooflight.trace.tables import I32, I64
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Intervals [start, end) in ns, each on a thread."""
+
+    thread: I64 | I32
+    start: I64
+    end: I64
+
+
+def parents(spans: Spans) -> I64:
+    """For each interval the one around its start on its thread, by index; -1 when there is none.
+
+    Of two that start together the longer one is outside.  An interval may end after its parent.
+    """
+    nest = _Nest(spans)
+    return nest.answer(spans.thread, spans.start, nest.place)
+
+
+def innermost(spans: Spans, thread: I64 | I32, at: I64) -> I64:
+    """For each instant the interval that encloses it, by index; -1 when there is none."""
+    return _Nest(spans).answer(thread, at, None)
+
+
+class _Nest:
+    """The intervals in order of their start, with their depth."""
+
+    def __init__(self, spans: Spans) -> None:
+        self._spans = spans
+        long = np.flatnonzero(spans.end > spans.start)
+        order = np.lexsort((-spans.end[long], spans.start[long], spans.thread[long]))
+        self._rows = long[order]
+        self._times = np.unique(np.concatenate((spans.start[long], spans.end[long])))
+        self._begin = self._key(spans.thread[self._rows], spans.start[self._rows])
+        self._finish = np.sort(self._key(spans.thread[self._rows], spans.end[self._rows]))
+        #: Position of each interval in the order; an empty one has none and encloses nothing.
+        self.place = np.full(spans.start.size, -1, np.int64)
+        self.place[self._rows] = np.arange(self._rows.size)
+        own = np.arange(self._rows.size)
+        self._depth = self._open(spans.thread[self._rows], spans.start[self._rows], own)
+        self._by_depth = np.sort(self._depth * (own.size + 1) + own)
+        self._tangled = self._overlapping(own)
+
+    def _key(self, thread: I64 | I32, at: I64) -> I64:
+        """Thread and instant as one number; an instant between two known ones counts as the earlier."""
+        rank = np.searchsorted(self._times, at, side="right")
+        key: I64 = thread.astype(np.int64) * (self._times.size + 1) + rank
+        return key
+
+    def _open(self, thread: I64 | I32, at: I64, place: I64) -> I64:
+        """How many intervals before ``place`` in the order are open at an instant."""
+        base = np.searchsorted(self._begin, thread.astype(np.int64) * (self._times.size + 1))
+        ended = np.searchsorted(self._finish, self._key(thread, at), side="right") - base
+        opened: I64 = place - base - ended
+        return opened
+
+    def _last_at(self, depth: I64, place: I64) -> I64:
+        """Position of the last interval before ``place`` at a depth; -1 for depth -1."""
+        width = self._rows.size + 1
+        found = np.searchsorted(self._by_depth, depth * width + place) - 1
+        known = (depth >= 0) & (found >= 0)
+        result = np.full(depth.size, -1, np.int64)
+        result[known] = self._by_depth[found[known]] % width
+        return result
+
+    def _overlapping(self, own: I64) -> I64:
+        """Threads on which an interval ends after the one that it started in."""
+        parent = self._last_at(self._depth - 1, own)
+        end = self._spans.end[self._rows]
+        late = (parent >= 0) & (end > end[parent])
+        return np.unique(self._spans.thread[self._rows[late]].astype(np.int64))
+
+    def answer(self, thread: I64 | I32, at: I64, place: I64 | None) -> I64:
+        after = np.searchsorted(self._begin, self._key(thread, at), side="right")
+        before = after if place is None else np.where(place >= 0, place, after)
+        found = self._last_at(self._open(thread, at, before) - 1, before)
+        result = np.full(at.size, -1, np.int64)
+        result[found >= 0] = self._rows[found[found >= 0]]
+        tangled = np.isin(thread, self._tangled)
+        if tangled.any():
+            result[tangled] = self._swept(thread[tangled], at[tangled], before[tangled])
+        return result
+
+    def _swept(self, thread: I64 | I32, at: I64, before: I64) -> I64:
+        """As :meth:`answer`, with the open calls of each thread on a stack."""
+        result = np.full(at.size, -1, np.int64)
+        end, rows = self._spans.end[self._rows].tolist(), self._rows.tolist()
+        of_thread = self._spans.thread[self._rows].tolist()
+        stack: list[int] = []
+        entered, current = 0, None
+        order = np.lexsort((at, before, thread))
+        for i, who, t, place in zip(
+            order.tolist(), thread[order].tolist(), at[order].tolist(), before[order].tolist(), strict=True
+        ):
+            if who != current:
+                stack, current = [], who
+                entered = int(np.searchsorted(self._begin, who * (self._times.size + 1)))
+            while entered < place and of_thread[entered] == who:
+                start = self._spans.start[rows[entered]]
+                while stack and end[stack[-1]] <= start:
+                    stack.pop()
+                stack.append(entered)
+                entered += 1
+            while stack and end[stack[-1]] <= t:
+                stack.pop()
+            if stack:
+                result[i] = rows[stack[-1]]
+        return result
