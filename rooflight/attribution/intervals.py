@@ -52,7 +52,8 @@ def _covered(s: Set, bounds: I64) -> np.ndarray[Any, np.dtype[np.bool_]]:
 def _combined(a: Set, b: Set, *, both: bool) -> Set:
     if a.size == 0 or (both and b.size == 0):
         return EMPTY
-    bounds = np.unique(np.concatenate((a.ravel(), b.ravel())))
+    # A border that both have makes an empty interval, which the union drops.
+    bounds = np.sort(np.concatenate((a.ravel(), b.ravel())))
     left = bounds[:-1]
     keep = _covered(a, left) & (_covered(b, left) == both)
     return union(left[keep], bounds[1:][keep])

@@ -45,7 +45,7 @@ class _Nest:
         long = np.flatnonzero(spans.end > spans.start)
         order = np.lexsort((-spans.end[long], spans.start[long], spans.thread[long]))
         self._rows = long[order]
-        self._times = np.unique(np.concatenate((spans.start[long], spans.end[long])))
+        self._times = np.sort(np.concatenate((spans.start[long], spans.end[long])))
         self._begin = self._key(spans.thread[self._rows], spans.start[self._rows])
         self._finish = np.sort(self._key(spans.thread[self._rows], spans.end[self._rows]))
         #: Position of each interval in the order; an empty one has none and encloses nothing.

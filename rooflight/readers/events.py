@@ -1,7 +1,7 @@
 """The event array of a trace as a stream of chunks that each decode on their own.
 
 A document is ``{meta, "traceEvents": [events], meta}`` or a bare array of events.  It is cut at event
-borders every few megabytes; a cut that falls inside a string or a nested value does not decode, and
+borders every megabyte or so; a cut that falls inside a string or a nested value does not decode, and
 the one before it is tried.  Nothing of the size of the file is ever held.
 """
 
@@ -16,7 +16,8 @@ import msgspec
 
 from rooflight.errors import Malformed, NotATrace, TooLarge, Truncated
 
-CHUNK = 8 << 20
+#: Small enough for the rows of a chunk to stay in the processor's cache while they become columns.
+CHUNK = 1 << 20
 #: One event, or the metadata before the first one, never comes near this.
 MAX_UNCUT = 64 << 20
 #: How many borders are tried around a place that is broken.
