@@ -17,7 +17,9 @@ def summary(document: Document) -> dict[str, Any]:
     if not document.ranks:
         return {"source": document.source}
     rank = min(document.ranks, key=lambda r: r.rank)
-    steps: list[Step] | list[CpuStep] = rank.steps or (rank.cpu.steps if rank.cpu else [])
+    # Steps of a recording without GPU work have no parts; those of its CPU do.
+    cpu = None if rank.devices else rank.cpu
+    steps: list[Step] | list[CpuStep] = cpu.steps if cpu and cpu.steps else rank.steps
     verdict = rank if rank.regime is not None or rank.cpu is None else rank.cpu
     grades = [r.grade for r in document.ranks if r.grade in _GRADES]
     return {
@@ -34,10 +36,15 @@ def summary(document: Document) -> dict[str, Any]:
 
 
 def device_name(rank: Rank) -> str | None:
-    """The device as the trace or the catalogue names it; the CPU's for a run without GPU work."""
+    """The device as the trace or the catalogue names it; the CPU's for a run without GPU work.
+
+    No trace names its CPU: without a calibration that does, it is ``CPU``.
+    """
     names = [d.name for d in rank.devices.values()] + [r.name for r in rank.roofs.values()]
     if rank.cpu is not None:
         names += [rank.cpu.name, rank.cpu.roof.name]
+        if not rank.devices:
+            names.append("CPU")
     return next((n for n in names if n), None)
 
 
