@@ -61,8 +61,18 @@ def analyzed(
     from rooflight.analysis import Options, analyze
 
     timelines = [readers.read(path, limits=limits) for path, _ in traces]
-    analysis = analyze(timelines, options=Options(calibrations=tuple(calibrations)))
+    usable = fitting(calibrations, {timeline.meta.host for timeline in timelines})
+    analysis = analyze(timelines, options=Options(calibrations=tuple(usable)))
     return analysis.document, analysis.launches
+
+
+def fitting(calibrations: list[Calibration], hosts: set[str | None]) -> list[Calibration]:
+    """Those that may judge traces of ``hosts``: of a CPU only what was measured on the traces' one host.
+
+    No trace names its CPU, so that its host is all that ties it to a calibration.
+    """
+    only = next(iter(hosts)) if len(hosts) == 1 else None
+    return [c for c in calibrations if c.kind != "cpu" or (only is not None and c.host == only)]
 
 
 async def perform(
@@ -95,9 +105,9 @@ async def _gather(job_id: str, database: Database, blobs: BlobStore) -> Work:
         rows = await session.scalars(
             select(CalibrationRow).where(mine).order_by(CalibrationRow.measured_at.desc())
         )
-        newest: dict[str, CalibrationRow] = {}
+        newest: dict[tuple[str, str | None], CalibrationRow] = {}
         for row in rows:
-            newest.setdefault(row.device_key, row)
+            newest.setdefault((row.device_key, row.host if row.kind == "cpu" else None), row)
     earlier = [(blobs.path(p.blob_id), p.source) for p in profiles if p.blob_id]
     return Work(
         job_id=job.id,
