@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
@@ -21,6 +22,9 @@ from rooflight.errors import RooflightError
 
 log = structlog.get_logger()
 MEDIA_TYPE = "application/problem+json"
+#: How the pages show a problem: they put it at ``app.state.error_page``.
+ErrorPage = Callable[[Request, Problem], Response]
+_KEPT = ("www-authenticate", "retry-after")
 
 
 def answer(told: Problem) -> Response:
@@ -78,7 +82,7 @@ async def _known(request: Request, error: Exception) -> Response:
     told = problem_of(error)
     if told.status in (500, 503):
         log.error("request failed", method=request.method, path=request.url.path, exc_info=error)
-    return answer(told)
+    return _told(request, told)
 
 
 async def _gone(_request: Request, _error: Exception) -> Response:
@@ -86,16 +90,28 @@ async def _gone(_request: Request, _error: Exception) -> Response:
     return answer(problem("ClientGone", "the upload was cut off: nothing was stored", 400))
 
 
-async def _http(_request: Request, error: HTTPException) -> Response:
+async def _http(request: Request, error: HTTPException) -> Response:
     phrase = HTTPStatus(error.status_code).phrase
     title = error.detail if isinstance(error.detail, str) else phrase
-    response = answer(problem(phrase.title().replace(" ", ""), title or phrase, error.status_code))
+    told = problem(phrase.title().replace(" ", ""), title or phrase, error.status_code)
+    response = _told(request, told)
     response.headers.update(error.headers or {})
     return response
 
 
-async def _invalid(_request: Request, error: RequestValidationError) -> Response:
+async def _invalid(request: Request, error: RequestValidationError) -> Response:
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
     reason = str(first["msg"]).removeprefix("Value error, ")
-    return answer(problem("Invalid", f"the request is not valid: {reason}", 422, where))
+    return _told(request, problem("Invalid", f"the request is not valid: {reason}", 422, where))
+
+
+def _told(request: Request, told: Problem) -> Response:
+    """A page for a person whose browser asked for one, problem+json for everybody else."""
+    page: ErrorPage | None = getattr(request.app.state, "error_page", None)
+    asked = request.method == "GET" and "text/html" in request.headers.get("accept", "")
+    if page is None or not asked or request.url.path.startswith(("/api/", "/static/")):
+        return answer(told)
+    response = page(request, told)
+    response.headers.update({k: v for k, v in answer(told).headers.items() if k in _KEPT})
+    return response

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from app.pages.endpoints import router
+from app.pages.endpoints import error_page, router
 from app.pages.static import install_static
 
 
@@ -12,3 +12,4 @@ def install(app: FastAPI) -> None:
     """Add the pages and their files to the service."""
     install_static(app)
     app.include_router(router)
+    app.state.error_page = error_page

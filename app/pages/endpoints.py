@@ -13,6 +13,7 @@ from app.pages.list_view import list_rows
 from app.pages.run_view import run_view
 from app.pages.source import Runs
 from app.pages.templates import render
+from app.problems import Problem
 from app.runs.schemas import RunSummary
 from app.security import csrf_token
 from app.times import iso
@@ -45,7 +46,11 @@ async def run_page(
         return RedirectResponse(f"/api/v1/runs/{run_id}/analysis", 307)
     run = await runs.run(run_id)
     if run is None:
-        return _not_found(request, "There is no such run", f"No run {run_id} is stored, or not for you.")
+        return _not_found(
+            request,
+            "There is no such run",
+            f"No run {run_id[:64]} is stored, or your token does not reach it.",
+        )
     document = await runs.document(run_id)
     if document is None:
         return _html(request, "run_state.html", run=run)
@@ -90,6 +95,16 @@ async def kernel_point(
         return _not_found(request, "There is no such kernel", "")
     row = kernel_row(found[0], index, cpu=found[1])
     return HTMLResponse(render("point.html", r=row, rate_unit=rate_unit(found[1])))
+
+
+def error_page(request: Request, told: Problem) -> Response:
+    """What a person sees of an error at an address that is typed, kept or linked."""
+    if told.status == 404 and told.title == "Not Found":
+        return _not_found(request, "There is no such page", f"Nothing is at {request.url.path[:200]}.")
+    title = f"{told.title[:1].upper()}{told.title[1:]}"
+    where = f"It is about {told.where}." if told.where else ""
+    hint = f"{told.hint[:1].upper()}{told.hint[1:]}." if told.hint else ""
+    return _not_found(request, title, f"{where} {hint}".strip(), status=told.status)
 
 
 def wants_json(request: Request) -> bool:
@@ -146,8 +161,10 @@ def _same_query(request: Request, path: str) -> RedirectResponse:
     return RedirectResponse(f"{path}?{query}" if query else path, 307)
 
 
-def _not_found(request: Request, title: str, text: str, back: str = "/") -> HTMLResponse:
-    return _html(request, "not_found.html", status=404, title=title, text=text, back=back)
+def _not_found(
+    request: Request, title: str, text: str, back: str = "/", *, status: int = 404
+) -> HTMLResponse:
+    return _html(request, "not_found.html", status=status, title=title, text=text, back=back)
 
 
 def _html(request: Request, name: str, *, status: int = 200, **values: Any) -> HTMLResponse:
