@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from agent.device import Device, import_torch
 from agent.measure.rates import Rate, best
-from agent.measure.timing import LEAST_CALLS, repeat
+from agent.measure.threads import one_thread
+from agent.measure.timing import CPU_SAMPLE_S, LEAST_CALLS, SAMPLE_S, repeat
 
-#: (M, N, K): a shape is left out when it would take longer than what is left of the budget.
-CPU_SHAPES = ((512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (512, 2048, 512), (3072, 3072, 3072))
+#: (M, N, K): a shape is left out when it would take longer than what is left of the budget.  The small
+#: ones reach a few cores' peak in under a millisecond, which others leave to us even on a busy machine.
+CPU_SHAPES = (
+    (256, 256, 256),
+    (384, 384, 384),
+    (512, 512, 512),
+    (1024, 1024, 1024),
+    (2048, 2048, 2048),
+    (512, 2048, 512),
+    (3072, 3072, 3072),
+)
 GPU_SHAPES = (
     (2048, 2048, 2048),
     (4096, 4096, 4096),
@@ -31,7 +42,13 @@ _TORCH_NAMES = {
     "fp8": "float8_e4m3fn",
 }
 
+LAYOUTS = ("nn", "nt")
+#: Work of a call that a busy machine may leave alone.
+SHORT_FLOP = 2 * 512**3
+
 Product = Callable[[], object]
+#: Shape, layout of the second operand, on one thread only.
+Case = tuple[tuple[int, int, int], str, bool]
 
 
 def flop(m: int, n: int, k: int) -> int:
@@ -63,20 +80,38 @@ def ceiling(device: Device, dtype: str, budget_s: float) -> Rate | None:
 
 
 def _rates(torch: Any, device: Device, dtype: str, budget_s: float) -> Iterator[Rate]:
+    """Rates of the cases.  On a busy machine the short ones come again, on one thread too, while time is
+    left: another moment may be quieter."""
     shapes = GPU_SHAPES if device.is_gpu else CPU_SHAPES
-    cases = [(shape, layout) for shape in shapes for layout in (("nt",) if dtype == "fp8" else ("nn", "nt"))]
+    cases = [
+        (shape, layout, False) for shape in shapes for layout in (("nt",) if dtype == "fp8" else LAYOUTS)
+    ]
+    queue, part_s = deque(cases), budget_s / len(cases)
     deadline = time.perf_counter() + budget_s
-    rate = None
-    for shape, layout in cases:
-        # What the smaller ones reached tells how long this one will take.
-        needed = 0.0 if rate is None else LEAST_CALLS * flop(*shape) / rate.per_s
-        if time.perf_counter() + needed > deadline:
+    top, disturbed = 0.0, False
+    while queue:
+        shape, layout, alone = queue.popleft()
+        # What was reached so far tells how long this one will take.
+        call_s = flop(*shape) / top if top else 0.0
+        if time.perf_counter() + LEAST_CALLS * call_s > deadline or (disturbed and flop(*shape) > SHORT_FLOP):
             continue
-        product = _product(torch, device, dtype, shape, layout)
-        timing = repeat(product, _synchronize(torch, device), budget_s / len(cases))
-        what = f"{' x '.join(map(str, shape))} {layout}, {timing.estimator}"
-        rate = Rate(flop(*shape) / timing.seconds, timing.spread, what)
+        rate, disturbed = _rate(torch, device, dtype, (shape, layout, alone), part_s)
+        top = max(top, rate.per_s)
+        if disturbed:
+            queue.append((shape, layout, not alone))
         yield rate
+
+
+def _rate(torch: Any, device: Device, dtype: str, case: Case, budget_s: float) -> tuple[Rate, bool]:
+    """The rate of one case, and whether others used the CPUs that it ran on."""
+    shape, layout, alone = case
+    product = _product(torch, device, dtype, shape, layout)
+    sample_s = SAMPLE_S if device.is_gpu else CPU_SAMPLE_S
+    with one_thread(torch) if alone else nullcontext():
+        timing = repeat(product, _synchronize(torch, device), budget_s, sample_s)
+    threads = ", one thread" if alone else ""
+    what = f"{' x '.join(map(str, shape))} {layout}{threads}, {timing.estimator}"
+    return Rate(flop(*shape) / timing.seconds, timing.spread, what), timing.disturbed and not device.is_gpu
 
 
 def _product(torch: Any, device: Device, dtype: str, shape: tuple[int, int, int], layout: str) -> Product:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from agent.calibrate import calibrate, vector_ceilings
 from agent.device import Device, cpu_name, last_level_cache_bytes, pick
 from agent.measure import bandwidth, gemm, load
 from agent.measure.rates import Rate, best
-from agent.measure.timing import LEAST_CALLS, LEAST_SAMPLES, repeat, summarize
+from agent.measure.timing import LEAST_CALLS, LEAST_SAMPLES, Timing, repeat, summarize
 from agent.store import Store
 from rooflight.errors import Refused
 from rooflight.protocol import Calibration
@@ -61,8 +63,6 @@ def test_work_that_is_slower_than_its_budget_is_still_sampled_enough() -> None:
 def test_the_first_call_is_a_warm_up() -> None:
     """The first call takes 1000 ticks, each later one 1: the median knows nothing of the first."""
     durations = iter([0.2] + [0.003] * 1000)
-    import time
-
     timing = repeat(lambda: time.sleep(next(durations)), lambda: None, budget_s=0.01)
     assert 0.003 <= timing.seconds < 0.1
 
@@ -245,3 +245,77 @@ def test_stolen_time_is_others_and_waiting_for_disks_is_not_work(tmp_path: Path)
     stat.write_text("garbage\n")
     assert load.now(stat) is None
     assert load.now(tmp_path / "none") is None
+
+
+@pytest.mark.torch
+def test_on_a_busy_machine_short_products_come_again_and_on_one_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """64^3 is short and comes again; 600^3 is over 2 * 512^3 operations and is left out after the first."""
+    import torch
+
+    seen = []
+
+    def busy(_work: object, _wait: object, budget_s: float, _sample_s: float) -> Timing:
+        seen.append(torch.get_num_threads())
+        time.sleep(budget_s)
+        return Timing(1e-6, 0.0, "fastest of 5", disturbed=True)
+
+    monkeypatch.setattr(gemm, "repeat", busy)
+    monkeypatch.setattr(gemm, "CPU_SHAPES", ((64, 64, 64), (600, 600, 600)))
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        rate = gemm.ceiling(CPU, "fp32", budget_s=0.2)
+        # Two layouts on two threads, then both again on one, until the 0.2 s are over.
+        assert seen[:4] == [2, 2, 1, 1]
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert rate is not None
+    # 2 * 64^3 = 524288 operations in 1 us, and never those of 600^3.
+    assert rate.per_s == pytest.approx(524288e6)
+
+
+@pytest.mark.torch
+def test_a_slow_moment_does_not_end_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first case takes 10 ms a call, all later ones 1 us: the best is of the later ones."""
+    seconds = itertools.chain([1e-2], itertools.repeat(1e-6))
+
+    def busy(_work: object, _wait: object, budget_s: float, _sample_s: float) -> Timing:
+        time.sleep(budget_s)
+        return Timing(next(seconds), 0.0, "fastest of 5", disturbed=True)
+
+    monkeypatch.setattr(gemm, "repeat", busy)
+    monkeypatch.setattr(gemm, "CPU_SHAPES", ((64, 64, 64),))
+    rate = gemm.ceiling(CPU, "fp32", budget_s=0.3)
+    assert rate is not None
+    assert rate.per_s == pytest.approx(524288e6)
+
+
+@pytest.mark.torch
+def test_short_passes_take_every_part_of_the_arrays_in_turn() -> None:
+    import torch
+
+    arrays = [torch.arange(20.0) + 100 * i for i in range(3)]
+    firsts: list[list[float]] = []
+    work = bandwidth.in_turn(lambda *parts: firsts.append([float(part[0]) for part in parts]), arrays)
+    for _ in range(8):
+        work()
+    # 20 elements in at most 8 parts: parts of 3, seven of them, from 0, 3, ... 18; then the first again.
+    assert firsts == [[n, 100 + n, 200 + n] for n in (0, 3, 6, 9, 12, 15, 18, 0)]
+
+
+@pytest.mark.torch
+@pytest.mark.usefixtures("one_thread")
+def test_a_busy_machine_is_streamed_in_short_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole passes of 64 MiB take 1 s, those over an eighth 1 ms: triad = 3 x 8 MiB / 1 ms."""
+    timings = itertools.cycle([1.0, 1e-3, 1e-2])
+    monkeypatch.setattr(
+        bandwidth, "repeat", lambda *_: Timing(next(timings), 0.0, "fastest of 5", disturbed=True)
+    )
+    monkeypatch.setattr(bandwidth, "array_bytes", lambda _: 64 * bandwidth.MIB)
+    rates = bandwidth.streams(CPU, 0.1)
+    assert rates["triad"].per_s == pytest.approx(3 * 8 * 2**20 / 1e-3)
+    assert rates["read"].per_s == pytest.approx(8 * 2**20 / 1e-3)
+    assert "in 8 parts" in rates["triad"].what
