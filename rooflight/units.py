@@ -9,8 +9,9 @@ GIGA = 1e9
 
 
 def us(ns: int | float) -> float:
-    """Nanoseconds as microseconds with three decimals, the form of every ``*_us`` field."""
-    return round(int(ns) / NS_PER_US, 3)
+    """Nanoseconds (a part of one rounds to the nearest) as microseconds with three decimals, the form of
+    every ``*_us`` field."""
+    return round(round(ns) / NS_PER_US, 3)
 
 
 def us_or_none(ns: int | float | None) -> float | None:
