@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rooflight.protocol import Flag, MemoryPeaks
+from rooflight.trace.children import children
 from rooflight.trace.tables import GpuEvents, HostEvents, HostKind, Invalid
 
 
@@ -123,6 +124,15 @@ class Timeline:
         rows = self.host.name[self.host.kind == HostKind.PYTHON]
         _, first = np.unique(rows, return_index=True)
         return [self.names[rows[i]] for i in sorted(first)]
+
+    @cached_property
+    def op_children(self) -> dict[str, list[str]]:
+        """Names of the ops directly inside the ops of each name, each once, in order of appearance."""
+        names = self.names
+        found: dict[str, dict[str, None]] = {}
+        for parent, child in children(self.host):
+            found.setdefault(names[self.host.name[parent]], {})[names[self.host.name[child]]] = None
+        return {name: list(inside) for name, inside in found.items()}
 
 
 def _value(text: bytes) -> Any:
