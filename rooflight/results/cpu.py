@@ -15,6 +15,7 @@ from rooflight.protocol import KERNEL_PARTS, PARTS, Cpu, CpuStep, Roofs
 from rooflight.regimes.steps import StepVerdict, run_regime, step_regime, summed
 from rooflight.results.cpu_ops import CpuOps, cpu_ops, op_rows
 from rooflight.results.steps import parts_us
+from rooflight.roofline.bounds import lacks_roof
 from rooflight.roofline.speed import KernelTime, SpeedOfLight, speed_of_light
 from rooflight.trace.tables import HostKind, rows_by
 from rooflight.trace.timeline import Timeline
@@ -32,8 +33,8 @@ class CpuRecording:
 
     @property
     def peak_known(self) -> bool:
-        """Whether every known work has a roof."""
-        return all(o.bound.peak_known for o in self.ops.rows)
+        """Whether every known work that a verdict waits for has a roof."""
+        return not any(lacks_roof(o.work, o.bound) for o in self.ops.rows)
 
 
 def cpu_recording(timeline: Timeline, roofs: Roofs) -> CpuRecording | None:

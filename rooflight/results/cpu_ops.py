@@ -42,6 +42,7 @@ class CpuOp:
     types: str | None
     self_ns: I64
     cost: Cost
+    work: bounds.Work
     bound: bounds.Bound
     verdict: Verdict
 
@@ -140,7 +141,8 @@ def _op(timeline: Timeline, key: tuple[int, int, Cost], self_ns: list[int], roof
         recorded = timeline.op_args[args]
         dims, types = (t.decode("utf-8", "backslashreplace") or None for t in (recorded.dims, recorded.types))
     times = np.array(self_ns, np.int64)
-    limit = bounds.bound(bounds.Work(cost.flops, cost.bytes, None, cost.dtype, cost.matrix), roofs)
+    work = bounds.Work(cost.flops, cost.bytes, None, cost.dtype, cost.matrix)
+    limit = bounds.bound(work, roofs)
     facts = KernelFacts(
         t_ns=float(np.median(times)),
         bound=limit,
@@ -148,7 +150,7 @@ def _op(timeline: Timeline, key: tuple[int, int, Cost], self_ns: list[int], roof
         family=cost.family,
         never_matrix=not cost.matrix,
     )
-    return CpuOp(name, dims, types, times, cost, limit, kernel_regime(facts))
+    return CpuOp(name, dims, types, times, cost, work, limit, kernel_regime(facts))
 
 
 def op_rows(ops: Sequence[CpuOp]) -> list[Kernel]:
@@ -160,7 +162,9 @@ def op_rows(ops: Sequence[CpuOp]) -> list[Kernel]:
 def _row(o: CpuOp, total: int) -> Kernel:
     count = int(o.self_ns.size)
     flops, size = (None if n is None else n * count for n in (o.cost.flops, o.cost.bytes))
-    row = table_row(o.self_ns, total, Work(flops, size, o.bound.bound_ns, o.t_ns, o.bound.ai))
+    limit = o.bound.bound_ns
+    whole = None if limit is None else limit * count
+    row = table_row(o.self_ns, total, Work(flops, size, limit, whole, o.t_ns, o.bound.ai))
     row.name = row.short_name = row.op = o.name
     row.kind, row.device = "op", "cpu"
     row.family, row.dtype = o.cost.family, o.cost.dtype

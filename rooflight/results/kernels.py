@@ -75,7 +75,9 @@ def kernel_rows(
 
 
 def _row(timeline: Timeline, g: Group, verdict: Verdict, durations: I64, total: int) -> Kernel:
-    row = table_row(durations, total, Work(g.flops, g.bytes, g.bound.bound_ns, g.t_ns, g.bound.ai))
+    ai = None if g.flops is None or not g.bytes else g.flops / g.bytes
+    work = Work(g.flops, g.bytes, g.bound.bound_ns, g.total_bound_ns, g.t_ns, ai)
+    row = table_row(durations, total, work)
     row.name, row.short_name, row.family = g.name.name, g.name.short_name, g.name.family
     row.kind, row.device = GpuKind(g.kind).name.lower(), timeline.device_keys[g.device]
     row.op, row.module, row.dtype = g.op, g.module, g.work.dtype

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from rooflight.attribution.launches import Links
-from rooflight.dtypes import BY_NAME
 from rooflight.protocol import Coverage, Flag, Roofs
 from rooflight.regimes import quality
 from rooflight.regimes.kernels import Verdict
 from rooflight.regimes.quality import QualityFacts
+from rooflight.roofline.bounds import compute_ceiling, lacks_roof
 from rooflight.roofline.groups import Group
 from rooflight.trace.tables import GpuKind, Mask
 from rooflight.trace.timeline import Timeline
@@ -164,27 +164,22 @@ def _of_roofs(seen: Seen) -> Iterator[Flag]:
     above = sum(g.bound.above_datasheet(g.t_ns) for g, _ in kernels)
     if above:
         yield Flag("above_peak", above, "kernel groups faster than the datasheet allows: look at their cost")
-    if any(factor_assumed(r) for r in seen.roofs):
+    if any(factor_assumed(seen, device) for device in range(len(seen.roofs))):
         yield Flag("factor_assumed", None, "practical roofs rest on an assumed efficiency: run a calibration")
 
 
-def factor_assumed(roofs: Roofs) -> bool:
-    """Whether a roof of this device was scaled by a default that nobody measured on its model."""
-    ceilings = [*roofs.compute.values(), *roofs.vector.values(), *([roofs.memory] if roofs.memory else [])]
-    return any(c.origin == "assumed" for c in ceilings)
+def factor_assumed(seen: Seen, device: int) -> bool:
+    """Whether a roof that kernels of this device were held against was scaled by a default that nobody
+    measured on its model or family."""
+    roofs = seen.roofs[device]
+    mine = [g.work for g in seen.groups if g.kind == GpuKind.KERNEL and g.device == device]
+    used = [compute_ceiling(w, roofs) for w in mine if w.flops] + [roofs.memory for w in mine if w.bytes]
+    return any(c is not None and c.origin == "assumed" for c in used)
 
 
 def _without_peak(seen: Seen) -> int:
-    """Kernel groups without a roof for their work.  No datasheet gives a peak for counting in integers
-    outside the matrix units, and no verdict waits for one: only their bytes need a roof."""
-    kernels = (g for g in seen.groups if g.kind == GpuKind.KERNEL and not g.bound.peak_known)
-    return sum(g.work.matrix or not _counts(g) for g in kernels)
-
-
-def _counts(g: Group) -> bool:
-    dtype = BY_NAME.get(g.work.dtype or "")
-    roof_of_bytes = g.work.bytes is None or g.bound.memory_ns is not None
-    return dtype is not None and dtype.kind in ("int", "bool") and roof_of_bytes
+    """Kernel groups without a roof for their work."""
+    return sum(lacks_roof(g.work, g.bound) for g in seen.groups if g.kind == GpuKind.KERNEL)
 
 
 def _time(timeline: Timeline, g: Group) -> int:

@@ -85,7 +85,7 @@ def _attribution(rank: Rank, s: Stages) -> None:
 
 def _on_gpu(rank: Rank, s: Stages, headline: int) -> None:
     """Verdicts of the steps and of the run; without steps that of the whole recording."""
-    assumed = quality.factor_assumed(s.devices.roofs[headline])
+    assumed = quality.factor_assumed(s.seen, headline)
     rank.busy_pct = rank.devices[s.timeline.device_keys[headline]].busy_pct
 
     def judged(parts: dict[str, int]) -> StepVerdict:

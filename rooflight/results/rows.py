@@ -16,11 +16,12 @@ _MAX_TEXT = 4096
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Totals over the launches, ``None`` where unknown; ``bound_ns`` and ``t_ns`` are of one launch."""
+    """Totals over the launches, ``None`` where unknown; ``bound_ns`` and ``t_ns`` are of the median one."""
 
     flops: int | None
     bytes: int | None
     bound_ns: float | None
+    total_bound_ns: float | None
     t_ns: float
     ai: float | None
 
@@ -30,7 +31,7 @@ def table_row(durations: I64, total_ns: int, work: Work) -> Kernel:
     time, count = int(durations.sum()), int(durations.size)
     low, high = int(durations.min()), int(durations.max())
     p50, p95, p99 = (float(p) for p in np.percentile(durations, (50, 95, 99)))
-    limit = work.bound_ns
+    limit, total_limit = work.bound_ns, work.total_bound_ns
     return Kernel(
         name="",
         count=count,
@@ -46,7 +47,7 @@ def table_row(durations: I64, total_ns: int, work: Work) -> Kernel:
         ai=rounded(work.ai),
         achieved_tflops=_rate(work.flops, time, 1e3),
         achieved_gbs=_rate(work.bytes, time, 1.0),
-        bound_us=None if limit is None else us(round(limit * count)),
+        bound_us=None if total_limit is None else us(total_limit),
         roof_fraction=None if limit is None or not work.t_ns else rounded(limit / work.t_ns),
         histogram=[int(n) for n in np.histogram(durations, bins=BINS)[0]] if high > low else [],
     )

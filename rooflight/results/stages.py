@@ -202,7 +202,8 @@ class Stages:
     def flags(self) -> list[Flag]:
         flags = quality.flags(self.seen, self.quality)
         if self.cpu is not None and not self.cpu.peak_known:
-            how = "no measured roof of this CPU: `rooflight-agent calibrate` makes one"
+            lacking = "for a part of the work" if self.cpu.roofs.memory else "of this CPU"
+            how = f"no measured roof {lacking}: `rooflight-agent calibrate` makes one"
             flags.append(Flag("peak_unknown", None, how))
         return flags
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from rooflight.dtypes import BY_NAME
 from rooflight.protocol import Ceiling, Roofs
 from rooflight.units import NS_PER_S
 
@@ -105,6 +106,19 @@ def compute_ceiling(work: Work, roofs: Roofs) -> Ceiling | None:
         return roofs.compute.get(work.dtype) or roofs.vector.get(work.dtype)
     own = roofs.vector.get(work.dtype)
     return own or (roofs.vector.get("fp32") if work.dtype in _HALF else None)
+
+
+def lacks_roof(work: Work, limit: Bound) -> bool:
+    """Whether a roof is missing that a verdict on this work would need.
+
+    No datasheet gives a peak for counting in integers outside the matrix units, and no verdict waits for
+    one: only their bytes need a roof.
+    """
+    if limit.peak_known or work.matrix:
+        return not limit.peak_known
+    dtype = BY_NAME.get(work.dtype or "")
+    counts = dtype is not None and dtype.kind in ("int", "bool")
+    return not counts or _missing(work.bytes, limit.memory_ns)
 
 
 def _link_ceiling(work: Work, roofs: Roofs) -> Ceiling | None:

@@ -18,7 +18,7 @@ from rooflight.cost.model import INFERRED, MEASURED, MODELLED, UNKNOWN, Cost
 from rooflight.kernels import KernelName
 from rooflight.protocol import Roofs
 from rooflight.roofline.bounds import Bound, Work, bound
-from rooflight.trace.tables import I32, I64, values_at
+from rooflight.trace.tables import I32, I64, GpuKind, values_at
 from rooflight.trace.timeline import LaunchShape, Timeline
 
 _ORIGIN_ORDER = (MEASURED, MODELLED, INFERRED, UNKNOWN)
@@ -29,7 +29,9 @@ _MATRIX_TYPES = frozenset({"fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8"
 class Group:
     """One row: its launches (rows of ``timeline.gpu``), what they are, their work and bound.
 
-    ``flops`` and ``bytes`` are totals over the launches; ``work`` is that of one.
+    ``flops`` and ``bytes`` are totals over the launches; ``work`` is that of one.  ``t_ns`` is the median
+    launch and ``bound`` that of the median work: copies of one row may differ a thousandfold in size, and
+    the mean size over the median time is a rate that no launch had.  ``total_bound_ns`` is of all.
     """
 
     rows: I64
@@ -48,6 +50,7 @@ class Group:
     cost: Cost
     work: Work
     bound: Bound
+    total_bound_ns: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,10 @@ class _Maker:
         device = int(gpu.device[first])
         costs = [self._costs.costs[i] for i in self._costs.index[rows].tolist()]
         flops, size, link = (_total([getattr(c, f) for c in costs]) for f in ("flops", "bytes", "link_bytes"))
-        work = _work(costs[0], name, flops, size, link, rows.size)
+        work = _work(costs[0], name, [None if t is None else t / rows.size for t in (flops, size, link)])
+        mean = typical = bound(work, self._roofs[device])
+        if self._own_sizes(first) and np.unique(self._costs.index[rows]).size > 1:
+            typical = bound(_work(costs[0], name, _medians(costs)), self._roofs[device])
         dims, types = self._dims(first)
         shape = int(gpu.shape[first])
         return Group(
@@ -143,8 +149,14 @@ class _Maker:
             origin=max((c.origin for c in costs), key=_ORIGIN_ORDER.index),
             cost=costs[0],
             work=work,
-            bound=bound(work, self._roofs[device]),
+            bound=typical,
+            total_bound_ns=None if mean.bound_ns is None else mean.bound_ns * rows.size,
         )
+
+    def _own_sizes(self, row: int) -> bool:
+        """Copies and collectives record their own size, launch by launch; others have their op's."""
+        gpu = self._timeline.gpu
+        return bool(gpu.kind[row] != GpuKind.KERNEL or gpu.comm[row] >= 0)
 
     def _host_name(self, row: int) -> str | None:
         return None if row < 0 else self._timeline.names[self._timeline.host.name[row]]
@@ -169,14 +181,23 @@ def _total(values: list[int | None]) -> int | None:
     return sum(known) if len(known) == len(values) else None
 
 
-def _work(
-    cost: Cost, name: KernelName, flops: int | None, size: int | None, link: int | None, count: int
-) -> Work:
+def _medians(costs: Sequence[Cost]) -> list[float | None]:
+    """FLOPs, bytes and link bytes of the median launch; unknown when unknown for any."""
+    columns = zip(*((c.flops, c.bytes, c.link_bytes) for c in costs), strict=True)
+    return [_median([v for v in column if v is not None], len(costs)) for column in columns]
+
+
+def _median(known: Sequence[float], count: int) -> float | None:
+    return float(np.median(known)) if len(known) == count else None
+
+
+def _work(cost: Cost, name: KernelName, amounts: Sequence[float | None]) -> Work:
+    flops, size, link = amounts
     dtype, told = math_type(cost, name)
     return Work(
-        flops=None if flops is None else flops / count,
-        bytes=None if size is None else size / count,
-        link_bytes=None if link is None else link / count,
+        flops=flops,
+        bytes=size,
+        link_bytes=link,
         dtype=dtype,
         matrix=cost.matrix,
         math_known=told,

@@ -275,6 +275,32 @@ def test_a_copy_from_the_host_is_bound_by_pcie() -> None:
     assert (k.regime, k.kind) == ("copy", "memcpy")
 
 
+def test_copies_of_unequal_size_in_one_row_are_judged_by_the_median_one() -> None:
+    """Sizes 1, 1 and 1000 MB in 20, 20 and 20,000 µs at 85 % of 63 GB/s: the median copy takes at least
+    1e6 / 53.55e9 s = 18.674 µs of its 20; all of them 1002e6 / 53.55e9 s."""
+    rows = [
+        event("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", ts, dur, pid=0, tid=7, device=0, stream=7,
+              bytes=size)
+        for ts, dur, size in ((0, 20, 1_000_000), (100, 20, 1_000_000), (200, 20_000, 1_000_000_000))
+    ]  # fmt: skip
+    [k] = only(rows, **H100).kernels
+    assert (k.count, k.p50_us, k.bytes) == (3, 20, 1_002_000_000)
+    assert k.roof_fraction == pytest.approx(18.674 / 20, abs=1e-4)
+    assert not k.above_peak
+    assert k.bound_us == pytest.approx(1_002_000_000 / 53.55e9 * 1e6, abs=0.001)
+
+
+def test_only_roofs_that_kernels_were_held_against_are_called_assumed() -> None:
+    """Nobody measured fp16 products on a V100; its fp32 units and its memory have measured shares."""
+    v100 = {"deviceProperties": [{"id": 0, "name": "Tesla V100-SXM2-32GB", "numSms": 80}]}
+
+    def codes(dtype: str) -> set[str]:
+        return {f.code for f in only(mm(0, 512, correlation=1, dtype=dtype), **v100).flags}
+
+    assert "factor_assumed" in codes("c10::Half")
+    assert "factor_assumed" not in codes("float")
+
+
 def test_properties_numbered_otherwise_speak_for_devices_of_one_model() -> None:
     """HIP calls the device 2 in events and 0 in properties; two models could not speak for it."""
     rows = [event("kernel", "k", 0, 9, pid=2, tid=7, device=2, stream=0)]
@@ -282,6 +308,18 @@ def test_properties_numbered_otherwise_speak_for_devices_of_one_model() -> None:
     assert only(rows, deviceProperties=[one, {**one, "id": 1}]).roofs["2"].gpu_id == "mi300x"
     other = {"id": 1, "name": "AMD Instinct MI210", "numSms": 104}
     assert only(rows, deviceProperties=[one, other]).roofs["2"].gpu_id is None
+
+
+def test_counting_in_integers_needs_no_peak_of_the_cpu() -> None:
+    """As on a GPU: no roof is published for it, and its bytes have one."""
+    counter = event("cpu_op", "aten::add_", 0, 20, **{"Input Dims": [[64], [64], []],
+                    "Input type": ["long int", "long int", "Scalar"]})  # fmt: skip
+    calibrated = Options(calibrations=(CPU,))
+    rank = analyze(timeline_from_events([counter]), options=calibrated).document.ranks[0]
+    assert rank.cpu is not None
+    assert rank.cpu.ops[0].flops == 64
+    assert "peak_unknown" not in {f.code for f in rank.flags}
+    assert "peak_unknown" in {f.code for f in only([counter]).flags}
 
 
 def test_a_cpu_without_a_calibration_has_no_roof() -> None:
