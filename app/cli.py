@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.settings import Settings
+from rooflight import __version__
 
 if TYPE_CHECKING:
     from app.db import Database
@@ -55,6 +56,8 @@ def _complain(text: str) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="rooflight-server", description="The Rooflight service.")
+    parser.epilog = "`rooflight-server COMMAND --help` tells the rest."
+    parser.add_argument("--version", action="version", version=f"rooflight-server {__version__}")
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--data", type=Path, help="folder of database, traces and events (ROOFLIGHT_DATA)")
     common.add_argument(
@@ -232,7 +235,7 @@ def _token_revoke(args: argparse.Namespace, settings: Settings) -> int:
 
     _prepare(settings)
     if not _with_database(settings, end):
-        raise Misuse(f"there is no token with the prefix {prefix}")
+        raise Misuse(f"there is no token with the prefix {prefix}: `rooflight-server token list` shows them")
     print(f"{prefix} is revoked")
     return 0
 

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.pages.numbers import NB, TimeUnit, percent, share
-from rooflight.regimes.advice import MEANING, advice
-from rooflight.regimes.steps import GROUPS
+from rooflight.regimes.advice import MEANING, advice, meaning
+from rooflight.regimes.steps import COSTS_UNKNOWN, GROUPS
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``regime`` is null when the verdict is withheld; ``text`` then holds the reason."""
+    """``regime`` is null when the verdict is withheld; ``text`` then holds the reason, ``advice``
+    what to do about it where that is known."""
 
     regime: str | None
     lead: str
@@ -33,10 +34,12 @@ def verdict(
     """The sentence for a regime over ``parts``; ``per`` is ``per step`` or what else they are of."""
     wall = sum(parts.values())
     if regime is None or regime not in MEANING:
-        return Verdict(None, "No verdict.", 0.0, None, reason or "no regime was found", "")
+        how = advice(None, on_cpu=cpu) if reason == COSTS_UNKNOWN else ""
+        return Verdict(None, "No verdict.", 0.0, None, reason or "no regime was found", how)
     us = group_us(regime, parts)
     part = share(us, wall)
-    text = f"{unit.text(us)} of {unit.text(wall)} {per} ({percent(part)}{NB}%) are {MEANING[regime]}."
+    spent = f"{unit.text(us)} of {unit.text(wall)} {per} ({percent(part)}{NB}%)"
+    text = f"{spent} are {meaning(regime, on_cpu=cpu)}."
     return Verdict(regime, f"{_lead(regime)}.", us, part, text, advice(regime, on_cpu=cpu))
 
 

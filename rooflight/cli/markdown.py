@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rooflight.cli.summary import Summary, first_step, missing, ms, summarise, verdict
+from rooflight.cli.summary import Summary, counted, first_step, missing, ms, rate, summarise, title, verdict
 from rooflight.cli.table import TOP_KERNELS, WATERFALL
 from rooflight.cli.terminal import fit, safe
 from rooflight.protocol import Document, Kernel, Parts, Rank
@@ -34,8 +34,9 @@ def _rank(rank: Rank) -> Iterator[str]:
     yield f"- Attainable: {ms(s.attainable_us)}"
     yield f"- Data: {plain('; '.join([rank.grade, *rank.grade_reasons]))}"
     c = rank.coverage
+    what = "op" if s.on_cpu else "kernel"
     yield (
-        f"- Costs by share of kernel time: measured {c.measured:.0f} %, modelled {c.modelled:.0f} %,"
+        f"- Costs by share of {what} time: measured {c.measured:.0f} %, modelled {c.modelled:.0f} %,"
         f" inferred {c.inferred:.0f} %, unknown {c.unknown:.0f} %"
     )
     for flag in rank.flags:
@@ -60,27 +61,28 @@ def _parts(parts: Parts, s: Summary) -> Iterator[str]:
 
 
 def _kernels(s: Summary) -> Iterator[str]:
-    yield f"| {'op' if s.on_cpu else 'kernel'} | calls | ms | % | regime | roof % | TFLOP/s | GB/s |"
+    what, unit = ("op", "GFLOP/s") if s.on_cpu else ("kernel", "TFLOP/s")
+    yield f"| {what} | calls | ms | % | regime | roof % | {unit} | GB/s |"
     yield "|---|---:|---:|---:|---|---:|---:|---:|"
     for k in s.kernels[:TOP_KERNELS]:
-        yield _kernel(k)
+        yield _kernel(k, s.on_cpu)
     left = len(s.kernels) - TOP_KERNELS
     if left > 0:
         yield ""
-        yield f"{left} more groups are not shown."
+        yield f"Not shown: {counted(left, 'group', 'more ')}."
     yield ""
 
 
-def _kernel(k: Kernel) -> str:
+def _kernel(k: Kernel, on_cpu: bool) -> str:
     cells = (
-        code(k.short_name or k.name),
+        code(title(k)),
         f"{k.count}",
         f"{k.time_us / 1000:.3f}",
         _number(k.share_pct, 1),
         plain(k.regime),
-        _DASH if k.roof_fraction is None else f"{100 * k.roof_fraction:.0f}",
-        _number(k.achieved_tflops, 2),
-        _number(k.achieved_gbs, 0),
+        _DASH if not k.roof_fraction else f"{100 * k.roof_fraction:.0f}",
+        rate(k.achieved_tflops, on_cpu=on_cpu),
+        _number(k.achieved_gbs, int(on_cpu)),
     )
     return f"| {' | '.join(cells)} |"
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rooflight.protocol import PARTS, CpuStep, Document, Kernel, Parts, Rank, Step
-from rooflight.regimes.advice import advice, meaning
+from rooflight.regimes.advice import WITHHELD, advice, meaning
 from rooflight.regimes.steps import GROUPS
+from rooflight.units import GIGA, TERA
 
 #: Fewer samples than this have no tail percentiles (DEFINITIONS §16).
 MIN_FOR_TAILS = 5
@@ -40,6 +41,7 @@ class Summary:
     regime: str | None
     confidence: str | None
     reason: str
+    withheld: bool
     kernels: list[Kernel]
     whole: bool
     on_cpu: bool
@@ -65,6 +67,7 @@ def summarise(rank: Rank) -> Summary:
         regime=source.regime,
         confidence=source.regime_confidence,
         reason=rank.verdict_withheld or source.regime_reason or "",
+        withheld=rank.verdict_withheld is not None,
         kernels=sorted(kernels, key=lambda k: -k.time_us),
         whole=not any(s.parts_us for s in steps),
         on_cpu=on_cpu,
@@ -112,7 +115,7 @@ def verdict(summary: Summary) -> str:
 
 def first_step(summary: Summary) -> str:
     """What to do first."""
-    return advice(summary.regime, on_cpu=summary.on_cpu)
+    return WITHHELD if summary.withheld else advice(summary.regime, on_cpu=summary.on_cpu)
 
 
 def missing(document: Document) -> str:
@@ -122,6 +125,24 @@ def missing(document: Document) -> str:
     ranks = ", ".join(str(r) for r in document.missing_ranks[:16])
     more = len(document.missing_ranks) - 16
     return f"{ranks} and {more} more" if more > 0 else ranks
+
+
+def rate(tflops: float | None, *, on_cpu: bool, decimals: int = 2) -> str:
+    """TFLOP/s as a number in it, or in GFLOP/s for a CPU, whose rates would vanish; a dash when unknown."""
+    if tflops is None:
+        return "–"
+    return f"{tflops * TERA / GIGA:,.1f}" if on_cpu else f"{tflops:,.{decimals}f}"
+
+
+def title(kernel: Kernel) -> str:
+    """The readable name; of an op on the CPU its shapes too, which is all that tells its rows apart."""
+    name = kernel.short_name or kernel.name
+    return f"{name} {kernel.input_dims}" if kernel.kind == "op" and kernel.input_dims else name
+
+
+def counted(n: int, thing: str, before: str = "") -> str:
+    """``n`` of a thing, in words."""
+    return f"{n:,} {before}{thing}{'' if n == 1 else 's'}"
 
 
 def ms(us: float | None) -> str:

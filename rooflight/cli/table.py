@@ -5,7 +5,17 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from rooflight.cli.summary import Summary, first_step, missing, ms, summarise, verdict
+from rooflight.cli.summary import (
+    Summary,
+    counted,
+    first_step,
+    missing,
+    ms,
+    rate,
+    summarise,
+    title,
+    verdict,
+)  # fmt: skip
 from rooflight.cli.terminal import Terminal, fit, safe
 from rooflight.protocol import IDLE_PARTS, Coverage, Document, Flag, Kernel, Parts, Rank
 from rooflight.regimes.steps import GROUPS
@@ -18,8 +28,8 @@ WATERFALL = (
 TOP_KERNELS = 12
 TOP_FLAGS = 12
 _DASH = "–"
-_COLUMNS = "  share  regime         roof  TFLOP/s    GB/s  "
-_BEFORE_NAME = 2 + 10 + len(_COLUMNS)
+_COLUMNS = "  share  regime         roof  {}    GB/s  "
+_BEFORE_NAME = 2 + 10 + len(_COLUMNS.format("TFLOP/s"))
 
 
 def table(document: Document, terminal: Terminal | None = None) -> str:
@@ -134,24 +144,26 @@ def _kernels(s: Summary, term: Terminal) -> Iterator[str]:
     launches = sum(k.count for k in s.kernels)
     shown = s.kernels[:TOP_KERNELS]
     yield ""
-    yield term.strong(f"{what.capitalize()}: {len(s.kernels):,} groups, {launches:,} calls")
-    yield f"  {'ms' if steps == 1 else 'ms/step':>10}{_COLUMNS}{'op' if s.on_cpu else 'kernel · op'}"
+    yield term.strong(f"{what.capitalize()}: {counted(len(s.kernels), 'group')}, {counted(launches, 'call')}")
+    unit, name = ("GFLOP/s", "op") if s.on_cpu else ("TFLOP/s", "kernel · op")
+    yield f"  {'ms' if steps == 1 else 'ms/step':>10}{_COLUMNS.format(unit)}{name}"
     for k in shown:
-        yield _kernel(k, steps, term)
+        yield _kernel(k, steps, s.on_cpu, term)
     rest = s.kernels[TOP_KERNELS:]
     if rest:
         left = sum(k.time_us for k in rest)
-        yield f"  {left / 1000 / steps:>10.3f}  in {len(rest):,} more groups, not shown"
+        yield f"  {left / 1000 / steps:>10.3f}  in {counted(len(rest), 'group', 'more ')}, not shown"
     if steps > 1:
         yield f"  ms/step: time over the whole recording, divided by its {steps} steps"
 
 
-def _kernel(k: Kernel, steps: int, term: Terminal) -> str:
+def _kernel(k: Kernel, steps: int, on_cpu: bool, term: Terminal) -> str:
     above = "!" if k.above_peak else ""
-    roof = _DASH if k.roof_fraction is None else f"{100 * k.roof_fraction:.0f} %{above}"
+    # A bound of 0 is none: no work was counted that a known roof limits.
+    roof = _DASH if not k.roof_fraction else f"{100 * k.roof_fraction:.0f} %{above}"
     regime = term.paint(f"{safe(k.regime):<12}", k.regime)
-    rates = f"{roof:>7}{_number(k.achieved_tflops, 2):>9}{_number(k.achieved_gbs, 0):>8}"
-    name = _named(k.short_name or k.name, k.op, max(16, term.width - _BEFORE_NAME))
+    rates = f"{roof:>7}{rate(k.achieved_tflops, on_cpu=on_cpu):>9}{_number(k.achieved_gbs, int(on_cpu)):>8}"
+    name = _named(title(k), None if k.op == k.name else k.op, max(16, term.width - _BEFORE_NAME))
     return f"  {k.time_us / 1000 / steps:>10.3f}{_percent(k.share_pct):>7}  {regime}{rates}  {name}"
 
 

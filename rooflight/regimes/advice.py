@@ -59,8 +59,8 @@ FIRST: Mapping[str, str] = {
         " stream, or work outside the recording; record all ranks and streams."
     ),
     "unknown": (
-        "Record again with shapes (record_shapes=True) and tell which GPU it is (--gpu), so that costs and"
-        " roofs are known."
+        "Make costs and roofs known: record with shapes (record_shapes=True), name the GPU (--gpu) where it"
+        " is unknown, and record without CUDA graphs once, since what a graph replays belongs to no op."
     ),
 }
 
@@ -76,10 +76,18 @@ FIRST_ON_CPU: Mapping[str, str] = {
         "Move Python work out of the step: vectorise loops over elements, do logging and checks less often."
     ),
     "unknown": (
-        "Measure this CPU's roofs (rooflight-agent calibrate) and record with shapes (record_shapes=True), so"
-        " that costs and roofs are known."
+        "Make costs and roofs known: measure this CPU (rooflight-agent calibrate --out roofs.json, then"
+        " analyse with --calibration roofs.json, or send it to the server) and record with shapes"
+        " (record_shapes=True)."
     ),
 }
+
+
+#: Where the recording allows no verdict at all.
+WITHHELD = (
+    "Record again, and let the profiler write its file to the end: no verdict can rest on this recording."
+    " Its data grade says what is missing."
+)
 
 
 def meaning(regime: str, *, on_cpu: bool = False) -> str:

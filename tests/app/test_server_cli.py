@@ -10,6 +10,7 @@ import pytest
 
 from app.cli import main
 from app.settings import Settings
+from rooflight import __version__
 from tests.app.conftest import a_postgres
 
 
@@ -34,6 +35,7 @@ def test_a_token_is_shown_once_listed_and_revoked(tmp_path: Path, capsys: pytest
     status, _, err = run(capsys, "token", "revoke", "ffffffffffff", *data)
     assert status == 2
     assert "no token" in err
+    assert "token list" in err
     # Neither the secret nor anything it can be read from is in the data folder.
     secret = text.strip().split("_", 2)[2].encode()
     assert all(secret not in f.read_bytes() for f in tmp_path.rglob("*") if f.is_file())
@@ -96,3 +98,10 @@ def test_without_a_command_there_is_help(capsys: pytest.CaptureFixture[str]) -> 
     assert status == 2
     assert "serve" in out
     assert Settings().host == "127.0.0.1"
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["--version"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out == f"rooflight-server {__version__}\n"

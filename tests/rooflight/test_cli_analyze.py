@@ -8,6 +8,7 @@ import json
 import random
 import re
 
+import msgspec
 import pytest
 
 from rooflight.cli.analyze import read_calibration, render, trace_files, write
@@ -162,7 +163,32 @@ def test_a_recording_of_the_cpu_speaks_of_the_cpu():
     text = table(doc)
     assert "EPYC 7763 (CPU) · 1 step · rank 0" in text
     assert "Bound by host (medium confidence): 0.400 ms of 1.00 ms per step (40 %) are code between" in text
-    assert "Ops: 1 groups" in text
+    assert "Ops: 1 group, " in text
+
+
+def test_ops_of_a_cpu_are_told_apart_by_their_shapes_and_rated_in_gflops():
+    doc = a_document()
+    rank = doc.ranks[0]
+    rank.devices, rank.steps, rank.kernels = {}, [], []
+    op = msgspec.structs.replace(
+        a_kernel(0, random.Random(1)), name="aten::mm", short_name="aten::mm", op="aten::mm", kind="op",
+        input_dims="[[8, 4], [4, 2]]", achieved_tflops=0.0168, achieved_gbs=0.25, roof_fraction=0.0,
+    )  # fmt: skip
+    rank.cpu = Cpu(roof=Roofs(name="EPYC 7763", kind="cpu"), ops=[op])
+    head, row = (next(x for x in lines_of(doc) if word in x) for word in ("GFLOP/s", "aten::mm"))
+    assert "TFLOP/s" not in head
+    # 0.0168 TFLOP/s = 16.8 GFLOP/s; a bound of 0 is none, so there is no share of a roof.
+    assert row.split("–")[1].split(maxsplit=2) == ["16.8", "0.2", "aten::mm [[8, 4], [4, 2]]"]
+    assert "| – | 16.8 | 0.2 |" in markdown(doc)
+    assert "| `aten::mm [[8, 4], [4, 2]]` |" in markdown(doc)
+
+
+def test_the_first_thing_to_do_fits_the_reason_of_no_verdict():
+    doc = a_document()
+    doc.ranks[0].regime, doc.ranks[0].regime_reason = None, "costs unknown"
+    assert "First: Make costs and roofs known" in table(doc)
+    doc.ranks[0].verdict_withheld = "truncated"
+    assert "First: Record again" in table(doc)
 
 
 def test_several_ranks_are_a_table_with_the_late_one():
