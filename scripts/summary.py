@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import statistics
+import textwrap
 from typing import Any
 
+from rooflight.regimes.advice import WITHHELD, advice
+
 Json = dict[str, Any]
+WIDTH = 100
 
 
 def lines(document: Json) -> list[str]:
-    """Device, step time, regime and the three biggest kernels of the first rank."""
+    """Device, step time, regime, what to do first, and the three biggest kernels of the first rank."""
     rank = document["ranks"][0]
     return [
         f"device     {device(rank)}",
         f"step time  {step_time(rank)}",
         f"regime     {regime(rank)}",
+        *first(rank),
         f"quality    {quality(rank)}",
         *biggest(rank),
     ]
@@ -49,6 +54,14 @@ def regime(rank: Json) -> str:
     return f"none: {rank['verdict_withheld'] or subject['regime_reason'] or 'no verdict'}"
 
 
+def first(rank: Json) -> list[str]:
+    """What to do first, from the regime."""
+    subject = rank["cpu"] or rank
+    withheld = rank["verdict_withheld"] is not None
+    text = WITHHELD if withheld else advice(subject["regime"], on_cpu=bool(rank["cpu"]))
+    return textwrap.wrap(text, WIDTH, initial_indent="first      ", subsequent_indent=" " * 11)
+
+
 def quality(rank: Json) -> str:
     return "; ".join([rank["grade"], *rank["grade_reasons"]])
 
@@ -64,13 +77,20 @@ def biggest(rank: Json, count: int = 3) -> list[str]:
     total = sum(row["time_us"] for row in rows(rank)) or 1.0
     return ["biggest    share  of roof  regime         name"] + [
         f"           {100 * row['time_us'] / total:4.1f} %  {_fraction(row['roof_fraction']):>7}"
-        f"  {row['regime']:<13}  {printable(row['short_name'] or row['name'])[:60]}"
+        f"  {row['regime']:<13}  {printable(name(row))[:60]}"
         for row in rows(rank)[:count]
     ]
 
 
+def name(row: Json) -> str:
+    """An op of the CPU carries its shapes: they tell its rows apart."""
+    short = row["short_name"] or row["name"]
+    return f"{short} {row['input_dims']}" if row["kind"] == "op" and row["input_dims"] else str(short)
+
+
 def _fraction(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.1f} %"
+    # A bound of 0 is none: no work was counted that a known roof limits.
+    return "–" if not value else f"{100 * value:.1f} %"
 
 
 def printable(text: str) -> str:

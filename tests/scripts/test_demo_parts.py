@@ -41,13 +41,32 @@ def a_cpu_document() -> protocol.Document:
     return document
 
 
+def rows_of(lines: list[str]) -> list[str]:
+    """What stands under the heading of the biggest kernels."""
+    return lines[1 + next(i for i, line in enumerate(lines) if line.startswith("biggest")) :]
+
+
+def test_an_op_of_the_cpu_carries_its_shapes_and_no_share_of_a_bound_that_is_0(
+    scripts: dict[str, ModuleType],
+) -> None:
+    document = a_cpu_document()
+    assert document.ranks[0].cpu is not None
+    document.ranks[0].cpu.ops = [
+        Kernel("aten::cat", time_us=1.0, kind="op", input_dims="[[8, 4]]", roof_fraction=0.0)
+    ]
+    lines = scripts["summary"].lines(as_served(document))
+    assert rows_of(lines)[0].split(maxsplit=4) == ["100.0", "%", "–", "unknown", "aten::cat [[8, 4]]"]
+
+
 def test_a_recording_without_gpu_work_speaks_of_the_cpu(scripts: dict[str, ModuleType]) -> None:
     lines = scripts["summary"].lines(as_served(a_cpu_document()))
     assert lines[0].startswith("device     Some CPU")
     assert lines[1] == "step time  6.000 ms (median of 3 steps)"
     assert lines[2] == "regime     compute (high confidence)"
+    assert lines[3].startswith("first      Use fewer or cheaper FLOPs")
+    assert "OMP_NUM_THREADS" in " ".join(lines[4:6])
     # The biggest first; a roof fraction that is unknown is a dash, not 0.
-    assert [line.split() for line in lines[5:]] == [
+    assert [line.split() for line in rows_of(lines)] == [
         ["60.0", "%", "72.5", "%", "compute", "aten::mm"],
         ["30.0", "%", "–", "unknown", "aten::foo"],
         ["10.0", "%", "50.0", "%", "memory", "aten::add"],
@@ -58,13 +77,15 @@ def test_three_kernels_of_a_gpu_run_are_shown(scripts: dict[str, ModuleType]) ->
     document = a_document(kernels=12)
     lines = scripts["summary"].lines(as_served(document))
     assert lines[0] == f"device     {document.ranks[0].devices['0'].name}"
-    assert len(lines[5:]) == 3
+    assert len(rows_of(lines)) == 3
 
 
 def test_a_withheld_verdict_gives_its_reason(scripts: dict[str, ModuleType]) -> None:
     document = a_document()
     document.ranks[0].regime, document.ranks[0].verdict_withheld = None, "graph_under_recorded"
-    assert "regime     none: graph_under_recorded" in scripts["summary"].lines(as_served(document))
+    lines = scripts["summary"].lines(as_served(document))
+    assert "regime     none: graph_under_recorded" in lines
+    assert any(line.startswith("first      Record again") for line in lines)
 
 
 class Fake:
