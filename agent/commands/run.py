@@ -12,6 +12,8 @@ from agent.commands.options import add_device, add_server, client, read_config
 from agent.config import Config
 from agent.console import note, say
 from agent.device import Device, pick
+from agent.measure import load
+from agent.measure.timing import QUIET
 from agent.profiling import Plan, record
 from agent.push import Kept, push_document
 from agent.sampler.thread import Sampling
@@ -94,8 +96,14 @@ def _measure(
 ) -> Document:
     note(f"recording {plan.steps} steps of {workload.name} on {device.name}")
     # A run lasts seconds: at once a second its window would rest on a handful of samples.
+    before = load.now()
     with Sampling(interval_s=0.25) as sampling:
         record(workload, device, plan, kept.trace)
+    others = load.others(before, load.now())
+    if others is not None and others > QUIET:
+        note(
+            f"other programs used {100 * others:.0f} % of the CPUs: an idle machine has shorter steps and ops"
+        )
     document = analyse(kept.trace, calibration)
     document.telemetry = sampling.telemetry(device.uuid)
     write(kept.document, encode(document))

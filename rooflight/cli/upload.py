@@ -80,6 +80,9 @@ def check(path: Path, job: Job) -> None:
         return
     problem = job.problem
     title = (problem.title or problem.detail if problem else "") or f"the analysis {job.state}"
+    if problem and problem.detail and job.state == "failed":
+        # Of a failure of the service the title says nothing yet; a refusal's title is the reason.
+        title = f"{problem.title or 'the analysis failed'}: {problem.detail[:500]}"
     place = f"{path}: {problem.where}" if problem and problem.where else str(path)
     raise Refused(title, where=place, hint=problem.hint if problem else "")
 

@@ -192,6 +192,16 @@ def test_no_push_beats_a_server_of_the_settings(
 
 
 @pytest.mark.torch
+@pytest.mark.parametrize(("share", "said"), [(0.4, True), (0.1, False)])
+def test_steps_beside_other_programs_are_said_to_be_longer(
+    share: float, said: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent.commands.run.load.others", lambda _before, _after: share)
+    assert main([*RUN, "--no-push"]) == 0
+    assert ("other programs used 40 % of the CPUs" in capsys.readouterr().err) is said
+
+
+@pytest.mark.torch
 def test_a_cpu_without_a_calibration_is_measured_once(
     analysed: list[tuple[Path, Calibration | None]], monkeypatch: pytest.MonkeyPatch, state: Path
 ) -> None:

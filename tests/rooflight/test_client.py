@@ -385,6 +385,21 @@ def test_a_refused_trace_ends_with_2_and_one_line(script, trace, capsys):
     assert err == f"rooflight upload: no traceEvents ({trace}: byte 3). send a trace\n"
 
 
+def test_a_failed_analysis_says_why(script, trace, capsys):
+    problem = {
+        "title": "the analysis failed",
+        "status": 500,
+        "detail": "tried 3 times: killed",
+        "where": "",
+        "hint": "",
+    }
+    script.answers = [*MADE, (200, {"id": "j1", "state": "failed", "run_id": "r1", "problem": problem})]
+    assert main(["upload", str(trace), "--server", script.url]) == 2
+    assert (
+        capsys.readouterr().err == f"rooflight upload: the analysis failed: tried 3 times: killed ({trace})\n"
+    )
+
+
 def test_a_trace_that_is_rejected_at_once_is_named(script, trace, capsys):
     script.answers = [
         *MADE[:2],
