@@ -273,11 +273,11 @@ def _ids(values: list[Any], none: int = -1) -> Any:
     kinds = set(map(type, values))
     if kinds == {NoneType}:
         return np.full(len(values), none, np.int64)
-    if kinds == {int}:
+    if kinds <= {int, NoneType}:
         try:
-            return np.array(values, np.int64)
+            return np.array([none if v is None else v for v in values], np.int64)
         except OverflowError:
-            pass
+            pass  # one beyond int64 is none; the slow road finds it
     return [_id(v, none) for v in values]
 
 

@@ -18,13 +18,13 @@ from rooflight.units import us
 _GRAPH_LAUNCHES = ("cudaGraphLaunch", "hipGraphLaunch", "cuGraphLaunch")
 
 
-def attribution_rows(timeline: Timeline, groups: Sequence[Group]) -> list[Attribution]:
+def attribution_rows(groups: Sequence[Group]) -> list[Attribution]:
     """GPU time per kernel name and op, largest first."""
     total: dict[tuple[str, str | None], list[int]] = {}
     for g in groups:
         entry = total.setdefault((g.name.name, g.op), [0, 0])
         entry[0] += int(g.rows.size)
-        entry[1] += int((timeline.gpu.end[g.rows] - timeline.gpu.start[g.rows]).sum())
+        entry[1] += g.total_ns
     rows = [Attribution(name, op, count, us(ns)) for (name, op), (count, ns) in total.items()]
     return sorted(rows, key=lambda r: (-r.time_us, r.kernel, r.op or ""))
 

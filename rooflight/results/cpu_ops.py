@@ -35,7 +35,7 @@ _WRAPS = Cost(
 
 @dataclass(frozen=True, slots=True)
 class CpuOp:
-    """A group of calls: same op, dims and types.  ``self_ns`` is the self time of each call."""
+    """A group of calls: same op, dims and types.  ``self_ns`` are the calls' self times, shortest first."""
 
     name: str
     dims: str | None
@@ -140,7 +140,7 @@ def _op(timeline: Timeline, key: tuple[int, int, Cost], self_ns: list[int], roof
     if args >= 0:
         recorded = timeline.op_args[args]
         dims, types = (t.decode("utf-8", "backslashreplace") or None for t in (recorded.dims, recorded.types))
-    times = np.array(self_ns, np.int64)
+    times = np.sort(np.array(self_ns, np.int64))
     work = bounds.Work(cost.flops, cost.bytes, None, cost.dtype, cost.matrix)
     limit = bounds.bound(work, roofs)
     facts = KernelFacts(

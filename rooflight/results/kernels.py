@@ -11,7 +11,7 @@ from rooflight.protocol import Kernel, Roofs
 from rooflight.regimes.kernels import KernelFacts, Verdict, kernel_regime
 from rooflight.results.rows import Work, cut, table_row
 from rooflight.roofline.groups import Group
-from rooflight.trace.tables import I64, GpuKind, Mask
+from rooflight.trace.tables import GpuKind, Mask
 from rooflight.trace.timeline import DeviceProperties, Timeline
 
 #: Families of which the name does not tell whether they multiply matrices.
@@ -64,9 +64,8 @@ def kernel_rows(
     timeline: Timeline, groups: Sequence[Group], regimes: Sequence[Verdict]
 ) -> tuple[list[Kernel], list[int]]:
     """The rows, largest total time first, and the row of each group; ``share_pct`` is of all GPU work."""
-    durations = [timeline.gpu.end[g.rows] - timeline.gpu.start[g.rows] for g in groups]
-    total = sum(int(d.sum()) for d in durations)
-    rows = [_row(timeline, g, v, d, total) for g, v, d in zip(groups, regimes, durations, strict=True)]
+    total = sum(g.total_ns for g in groups)
+    rows = [_row(timeline, g, v, total) for g, v in zip(groups, regimes, strict=True)]
     order = sorted(range(len(rows)), key=lambda i: (-rows[i].time_us, rows[i].name, i))
     place = [0] * len(order)
     for row, group in enumerate(order):
@@ -74,10 +73,10 @@ def kernel_rows(
     return [rows[i] for i in order], place
 
 
-def _row(timeline: Timeline, g: Group, verdict: Verdict, durations: I64, total: int) -> Kernel:
+def _row(timeline: Timeline, g: Group, verdict: Verdict, total: int) -> Kernel:
     ai = None if g.flops is None or not g.bytes else g.flops / g.bytes
     work = Work(g.flops, g.bytes, g.bound.bound_ns, g.total_bound_ns, g.t_ns, ai)
-    row = table_row(durations, total, work)
+    row = table_row(g.durations, total, work)
     row.name, row.short_name, row.family = g.name.name, g.name.short_name, g.name.family
     row.kind, row.device = GpuKind(g.kind).name.lower(), timeline.device_keys[g.device]
     row.op, row.module, row.dtype = g.op, g.module, g.work.dtype

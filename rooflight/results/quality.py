@@ -43,7 +43,7 @@ def kernel_ns_by_origin(seen: Seen) -> dict[str, int]:
     total = dict.fromkeys(_ORIGINS, 0)
     for g in seen.groups:
         if g.kind == GpuKind.KERNEL:
-            total[g.origin] += _time(seen.timeline, g)
+            total[g.origin] += g.total_ns
     return total
 
 
@@ -180,7 +180,3 @@ def factor_assumed(seen: Seen, device: int) -> bool:
 def _without_peak(seen: Seen) -> int:
     """Kernel groups without a roof for their work."""
     return sum(lacks_roof(g.work, g.bound) for g in seen.groups if g.kind == GpuKind.KERNEL)
-
-
-def _time(timeline: Timeline, g: Group) -> int:
-    return int((timeline.gpu.end[g.rows] - timeline.gpu.start[g.rows]).sum())

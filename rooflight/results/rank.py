@@ -70,7 +70,7 @@ def _attribution(rank: Rank, s: Stages) -> None:
     rows = timeline.valid_gpu
     length = timeline.gpu.end[rows] - timeline.gpu.start[rows]
     has_op = s.links.op[rows] >= 0
-    rank.attribution = attribution_rows(timeline, s.groups.rows)
+    rank.attribution = attribution_rows(s.groups.rows)
     rank.attributed_kernels = int(np.count_nonzero(has_op & (timeline.gpu.kind[rows] == GpuKind.KERNEL)))
     rank.unattributed_us = us(int(length[~has_op].sum()))
     for row in rank.attribution:

@@ -27,10 +27,11 @@ class Work:
 
 
 def table_row(durations: I64, total_ns: int, work: Work) -> Kernel:
-    """A row with its figures and no name yet; ``durations`` in ns, ``total_ns`` of the whole table."""
+    """A row with its figures and no name yet; ``durations`` in ns, shortest first, ``total_ns`` of the
+    whole table."""
     time, count = int(durations.sum()), int(durations.size)
-    low, high = int(durations.min()), int(durations.max())
-    p50, p95, p99 = (float(p) for p in np.percentile(durations, (50, 95, 99)))
+    low, high = int(durations[0]), int(durations[-1])
+    p50, p95, p99 = (percentile(durations, p) for p in (50, 95, 99))
     limit, total_limit = work.bound_ns, work.total_bound_ns
     return Kernel(
         name="",
@@ -49,8 +50,22 @@ def table_row(durations: I64, total_ns: int, work: Work) -> Kernel:
         achieved_gbs=_rate(work.bytes, time, 1.0),
         bound_us=None if total_limit is None else us(total_limit),
         roof_fraction=None if limit is None or not work.t_ns else rounded(limit / work.t_ns),
-        histogram=[int(n) for n in np.histogram(durations, bins=BINS)[0]] if high > low else [],
+        histogram=_histogram(durations, low, high) if high > low else [],
     )
+
+
+def percentile(ordered: I64, p: int) -> float:
+    """A percentile of sorted values, with linear interpolation (numpy's default)."""
+    at, rest = divmod((ordered.size - 1) * p, 100)
+    low, high = int(ordered[at]), int(ordered[min(at + 1, ordered.size - 1)])
+    return low + (high - low) * rest / 100
+
+
+def _histogram(durations: I64, low: int, high: int) -> list[int]:
+    """Counts in equal bins from the shortest to the longest, which belongs to the last bin."""
+    bins = ((durations - low) / (high - low) * BINS).astype(np.int64)
+    counts: list[int] = np.bincount(np.minimum(bins, BINS - 1), minlength=BINS).tolist()
+    return counts
 
 
 def rounded(value: float | None) -> float | None:

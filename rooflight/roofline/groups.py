@@ -6,6 +6,7 @@ launches; its work is that of one launch; bound and regime are decided once, and
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -21,6 +22,7 @@ from rooflight.roofline.bounds import Bound, Work, bound
 from rooflight.trace.tables import I32, I64, GpuKind, values_at
 from rooflight.trace.timeline import LaunchShape, Timeline
 
+_AMOUNTS = ("flops", "bytes", "link_bytes")
 _ORIGIN_ORDER = (MEASURED, MODELLED, INFERRED, UNKNOWN)
 _MATRIX_TYPES = frozenset({"fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp6", "fp4"})
 
@@ -29,7 +31,8 @@ _MATRIX_TYPES = frozenset({"fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8"
 class Group:
     """One row: its launches (rows of ``timeline.gpu``), what they are, their work and bound.
 
-    ``flops`` and ``bytes`` are totals over the launches; ``work`` is that of one.  ``t_ns`` is the median
+    ``durations`` are those of the launches in ns, shortest first (not aligned with ``rows``).  ``flops``
+    and ``bytes`` are totals over the launches; ``work`` is that of one.  ``t_ns`` is the median
     launch and ``bound`` that of the median work: copies of one row may differ a thousandfold in size, and
     the mean size over the median time is a rate that no launch had.  ``total_bound_ns`` is of all.
     """
@@ -43,7 +46,7 @@ class Group:
     dims: str | None
     types: str | None
     shape: LaunchShape | None
-    t_ns: float
+    durations: I64
     flops: int | None
     bytes: int | None
     origin: str
@@ -51,6 +54,17 @@ class Group:
     work: Work
     bound: Bound
     total_bound_ns: float | None
+
+    @property
+    def t_ns(self) -> float:
+        """The median launch, in ns."""
+        middle = self.durations.size // 2
+        return (int(self.durations[middle]) + int(self.durations[-middle - 1])) / 2
+
+    @property
+    def total_ns(self) -> int:
+        """All launches together, in ns."""
+        return int(self.durations.sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +139,15 @@ class _Maker:
         timeline, gpu, first = self._timeline, self._timeline.gpu, int(rows[0])
         name = self._kernels[int(gpu.name[first])]
         device = int(gpu.device[first])
-        costs = [self._costs.costs[i] for i in self._costs.index[rows].tolist()]
-        flops, size, link = (_total([getattr(c, f) for c in costs]) for f in ("flops", "bytes", "link_bytes"))
-        work = _work(costs[0], name, [None if t is None else t / rows.size for t in (flops, size, link)])
+        costs = self._costed(rows)
+        flops, size, link = (_total([(getattr(c, f), n) for c, n in costs]) for f in _AMOUNTS)
+        work = _work(costs[0][0], name, [None if t is None else t / rows.size for t in (flops, size, link)])
         mean = typical = bound(work, self._roofs[device])
-        if self._own_sizes(first) and np.unique(self._costs.index[rows]).size > 1:
-            typical = bound(_work(costs[0], name, _medians(costs)), self._roofs[device])
+        if self._own_sizes(first) and len(costs) > 1:
+            each = [c for c, n in costs for _ in range(n)]
+            typical = bound(_work(costs[0][0], name, _medians(each)), self._roofs[device])
         dims, types = self._dims(first)
-        shape = int(gpu.shape[first])
+        durations = np.sort(gpu.end[rows] - gpu.start[rows])
         return Group(
             rows=rows,
             name=name,
@@ -142,12 +157,12 @@ class _Maker:
             module=self._host_name(self._links.module[first]),
             dims=dims,
             types=types,
-            shape=timeline.shapes[shape] if shape >= 0 else None,
-            t_ns=float(np.median(gpu.end[rows] - gpu.start[rows])),
+            shape=timeline.shape(first),
+            durations=durations,
             flops=flops,
             bytes=size,
-            origin=max((c.origin for c in costs), key=_ORIGIN_ORDER.index),
-            cost=costs[0],
+            origin=max((c.origin for c, _ in costs), key=_ORIGIN_ORDER.index),
+            cost=costs[0][0],
             work=work,
             bound=typical,
             total_bound_ns=None if mean.bound_ns is None else mean.bound_ns * rows.size,
@@ -157,6 +172,14 @@ class _Maker:
         """Copies and collectives record their own size, launch by launch; others have their op's."""
         gpu = self._timeline.gpu
         return bool(gpu.kind[row] != GpuKind.KERNEL or gpu.comm[row] >= 0)
+
+    def _costed(self, rows: I64) -> list[tuple[Cost, int]]:
+        """The distinct costs of the launches and how often each occurs, that of the first launch first."""
+        index = self._costs.index[rows]
+        if index.min() == index.max():
+            return [(self._costs.costs[index[0]], index.size)]
+        counts = Counter(index.tolist())
+        return [(self._costs.costs[i], n) for i, n in counts.items()]
 
     def _host_name(self, row: int) -> str | None:
         return None if row < 0 else self._timeline.names[self._timeline.host.name[row]]
@@ -175,9 +198,9 @@ def _text(raw: bytes) -> str | None:
     return " ".join(raw.decode("utf-8", "backslashreplace").split()) if raw else None
 
 
-def _total(values: list[int | None]) -> int | None:
-    """The sum over all launches; unknown when it is unknown for any of them."""
-    known = [v for v in values if v is not None]
+def _total(values: list[tuple[int | None, int]]) -> int | None:
+    """The sum over all launches of (amount, times); unknown when it is unknown for any of them."""
+    known = [amount * times for amount, times in values if amount is not None]
     return sum(known) if len(known) == len(values) else None
 
 

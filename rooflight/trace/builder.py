@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
@@ -12,7 +11,7 @@ import numpy as np
 from rooflight.errors import TooLarge
 from rooflight.protocol import Flag, MemoryPeaks
 from rooflight.trace.tables import I8, I64, GpuEvents, GpuKind, HostEvents, Invalid
-from rooflight.trace.timeline import LaunchShape, Meta, OpArgs, Timeline
+from rooflight.trace.timeline import Meta, OpArgs, ShapeTexts, Timeline
 
 K = TypeVar("K")
 #: A time beyond this is an epoch clock's: 1e9 µs, in ns.
@@ -80,7 +79,7 @@ class Builder:
         self.devices: Interner[Any] = Interner()
         self.streams: Interner[Any] = Interner()
         self.op_args: Interner[tuple[bytes, bytes, bytes, bytes, bytes]] = Interner()
-        self.shapes: Interner[tuple[bytes, bytes, Any, Any]] = Interner()
+        self.shapes: Interner[ShapeTexts] = Interner()
         self.comms: Interner[tuple[tuple[str, Any], ...]] = Interner()
         self._gpu: list[GpuRows] = []
         self._host: list[HostRows] = []
@@ -126,7 +125,7 @@ class Builder:
             stream_keys=stream_keys,
             threads=threads,
             op_args=tuple(OpArgs(*key) for key in self.op_args),
-            shapes=tuple(_shape(*key) for key in self.shapes),
+            shapes=tuple(self.shapes),
             comms=tuple(dict(key) for key in self.comms),
             meta=meta,
             memory=self._memory(),
@@ -213,21 +212,3 @@ def _clip(gpu: dict[str, Any], streams: Any, by_name: I64) -> tuple[I64, int]:
     )
     end[this[cut]] = gpu["start"][following[cut]]
     return end, int(np.count_nonzero(over[cut] > _CLIP_COUNTED_NS))
-
-
-def _shape(grid: bytes, block: bytes, registers: Any, shared: Any) -> LaunchShape:
-    return LaunchShape(_triple(grid), _triple(block), _count(registers), _count(shared))
-
-
-def _triple(text: bytes) -> tuple[int, ...] | None:
-    try:
-        values = json.loads(text) if text else None
-    except (ValueError, RecursionError):
-        return None
-    if isinstance(values, list) and len(values) <= 3 and all(_count(v) is not None for v in values):
-        return tuple(values)
-    return None
-
-
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -78,6 +78,10 @@ class LaunchShape:
     shared_memory: int | None = None
 
 
+#: Grid and block as JSON texts, registers per thread, bytes of shared memory, as recorded.
+ShapeTexts = tuple[bytes, bytes, Any, Any]
+
+
 @dataclass(frozen=True)
 class Timeline:
     """A recording in columns, as :func:`rooflight.read` gives it.
@@ -94,7 +98,7 @@ class Timeline:
     stream_keys: tuple[tuple[str, str, str, str], ...]
     threads: tuple[tuple[str, str], ...]
     op_args: tuple[OpArgs, ...]
-    shapes: tuple[LaunchShape, ...]
+    shapes: tuple[ShapeTexts, ...]
     comms: tuple[dict[str, Any], ...]
     meta: Meta = Meta()
     memory: MemoryPeaks | None = None
@@ -112,6 +116,14 @@ class Timeline:
         """GPU events without a usable interval, counted by reason."""
         codes, counts = np.unique(self.gpu.invalid[self.gpu.invalid != Invalid.OK], return_counts=True)
         return {Invalid(c).name.lower(): int(n) for c, n in zip(codes, counts, strict=True)}
+
+    def shape(self, row: int) -> LaunchShape | None:
+        """The launch geometry of a GPU event, ``None`` when none was recorded."""
+        index = int(self.gpu.shape[row])
+        if index < 0:
+            return None
+        grid, block, registers, shared = self.shapes[index]
+        return LaunchShape(_triple(grid), _triple(block), _count(registers), _count(shared))
 
     def name_ids(self, *names: str) -> list[int]:
         """Indices of exact names in the string table; those that do not occur are left out."""
@@ -133,6 +145,17 @@ class Timeline:
         for parent, child in children(self.host):
             found.setdefault(names[self.host.name[parent]], {})[names[self.host.name[child]]] = None
         return {name: list(inside) for name, inside in found.items()}
+
+
+def _triple(text: bytes) -> tuple[int, ...] | None:
+    values = _value(text)
+    if isinstance(values, list) and len(values) <= 3 and all(_count(v) is not None for v in values):
+        return tuple(values)
+    return None
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def _value(text: bytes) -> Any:

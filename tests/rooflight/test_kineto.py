@@ -80,7 +80,9 @@ def test_times_ids_and_args_are_read() -> None:
     assert t.meta.world_size == 4
     assert t.meta.devices[0].sm_count == 72
     assert t.op_args[t.host.args[0]].decoded()[0] == [[2, 3], [3, 4]]
-    assert t.shapes[t.gpu.shape[0]].grid == (2, 1, 1)
+    shape = t.shape(0)
+    assert shape is not None
+    assert (shape.grid, shape.block) == ((2, 1, 1), (64, 1, 1))
 
 
 LAYOUTS = {
