@@ -56,7 +56,8 @@ class _Figure:
             [f.datasheet or f.practical or 0.0 for f in self.flats] + [p.flop_per_s for p in points],
             default=0.0,
         )
-        self.scale, self.unit = (1e9, "GFLOP/s") if 0 < top < 1e12 else (1e12, "TFLOP/s")
+        # The unit of the tables beside it.
+        self.scale, self.unit = (1e9, "GFLOP/s") if roofs.kind == "cpu" else (1e12, "TFLOP/s")
         self.x0, self.x1 = self._x_range()
         self.y0, self.y1 = self._y_range(top)
 

@@ -208,8 +208,15 @@ def test_names_from_outside_are_text() -> None:
     assert "<" not in label
 
 
-def test_a_slow_device_is_told_in_gflops() -> None:
-    device = Roofs(compute={"fp32": Ceiling(None, 120e9, "measured")}, memory=Ceiling(None, 18e9, "measured"))
+@pytest.mark.parametrize(
+    "device",
+    [
+        Roofs(kind="cpu", compute={"fp32": Ceiling(None, 120e9)}, memory=Ceiling(None, 18e9)),
+        Roofs(kind="cpu", compute={"fp32": Ceiling(None, 3e12)}, memory=Ceiling(None, 90e9)),
+        Roofs(kind="cpu"),  # not calibrated: the unit is that of the table all the same
+    ],
+)
+def test_a_cpu_is_told_in_gflops(device: Roofs) -> None:
     row = Kernel(name="a", flops=10**8, bytes=10**6, time_us=1000.0, dtype="fp32")
     figure = roofline(a_chart([row], device))
     assert figure["layout"]["meta"]["unit"] == "GFLOP/s"
