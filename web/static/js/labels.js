@@ -40,6 +40,18 @@ function spot(dot, boxes, circles, frame) {
   return null;
 }
 
+// The stretch of a line (from..to in px) that lies inside the frame, as fractions of its length; null when none does.
+export function inside(from, to, frame) {
+  let first = 0, last = 1;
+  for (const [a, b, end] of [[from.x, to.x, frame.w], [from.y, to.y, frame.h]]) {
+    if (a === b) { if (a < 0 || a > end) return null; continue; }
+    const cuts = [(0 - a) / (b - a), (end - a) / (b - a)].sort((p, q) => p - q);
+    first = Math.max(first, cuts[0]);
+    last = Math.min(last, cuts[1]);
+  }
+  return first < last ? { first, last } : null;
+}
+
 // The place along a line (from..to in px) that is farthest from the points, weighed by nearness.
 export function quietest(from, to, dots, reach, margin = 0.14) {
   let best = null;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { cross, place, quietest } from './labels.js';
+import { cross, inside, place, quietest } from './labels.js';
 
 const frame = { w: 600, h: 400 };
 
@@ -44,4 +44,12 @@ test('the quiet end of a line is away from the points', () => {
 test('a name is written once, at its largest point', () => {
   const dots = [{ x: 100, y: 100, r: 9, text: 'bn' }, { x: 300, y: 200, r: 5, text: 'bn' }, { x: 400, y: 300, r: 4, text: 'mm' }];
   assert.deepEqual(place(dots, [], frame).map((f) => [f.dot.text, f.dot.x]), [['bn', 100], ['mm', 400]]);
+});
+
+test('only the stretch inside the frame counts', () => {
+  // From 400 px below a frame of 600 x 400 up to its top: the lower half of the line is outside.
+  assert.deepEqual(inside({ x: 0, y: 800 }, { x: 600, y: 0 }, frame), { first: .5, last: 1 });
+  assert.deepEqual(inside({ x: 10, y: 390 }, { x: 300, y: 10 }, frame), { first: 0, last: 1 });
+  assert.deepEqual(inside({ x: 0, y: 50 }, { x: 1200, y: 50 }, frame), { first: 0, last: .5 });
+  assert.equal(inside({ x: 0, y: 900 }, { x: 600, y: 500 }, frame), null);
 });

@@ -1,6 +1,6 @@
 // The roofline chart: the server's figure in the theme's colours, with labels that never overlap.
 /* global Plotly */
-import { cross, place, quietest } from './labels.js';
+import { cross, inside, place, quietest } from './labels.js';
 import { axis, digits, paintTrace, si } from './paint.js';
 import { sans, token } from './tokens.js';
 
@@ -62,7 +62,7 @@ export function roofline(el, figure, { onSelect, onPoint }) {
       .flatMap((t) => t.x.map((x, i) => ({ ...px(x, t.y[i]), r: t.marker.size[i] / 2 * (narrow() ? .66 : 1), text: t.customdata[i][2], ax: x, ay: t.y[i] })))
       .sort((a, b) => b.r - a.r);
     const roofs = roofWords(px, size);
-    const named = memoryWords(px, dots);
+    const named = memoryWords(px, dots, size);
     const crowded = named.boxes.some((b) => roofs.boxes.some((r) => cross(b, r)));
     const memory = crowded ? { words: [], boxes: [] } : named;      // none beats a crowded one
     const ridge = ridgeWords(px, size);
@@ -125,11 +125,15 @@ export function roofline(el, figure, { onSelect, onPoint }) {
   }
 
   // The slanted roof is named along its slope, where the fewest points lie.
-  function memoryWords(px, dots) {
+  function memoryWords(px, dots, size) {
     const rate = meta.memory.datasheet ?? meta.memory.practical;
     const drawn = figure.data.find((t) => t.meta.role === 'roof' && t.meta.used && t.x.length > 1);
     if (!rate || !drawn || drawn.y[0] === drawn.y[1]) return { words: [], boxes: [] };
-    const from = px(drawn.x[0], drawn.x[0] * rate / meta.scale), to = px(drawn.x[1], drawn.x[1] * rate / meta.scale);
+    const on = (f) => drawn.x[0] * (drawn.x[1] / drawn.x[0]) ** f;      // its intensity at a fraction of the slope
+    const at = (f) => px(on(f), on(f) * rate / meta.scale);
+    const seen = inside(at(0), at(1), { w: size.w, h: size.h });
+    if (!seen) return { words: [], boxes: [] };
+    const from = at(seen.first), to = at(seen.last);
     const slope = Math.atan2(from.y - to.y, to.x - from.x), length = Math.hypot(to.x - from.x, to.y - from.y);
     const both = meta.memory.practical && meta.memory.datasheet;
     const long = both ? `<b>Memory</b>  ${si(meta.memory.practical)}B/s practical, ${si(meta.memory.datasheet)}B/s datasheet` : `<b>Memory</b>  ${si(rate)}B/s`;
@@ -138,7 +142,7 @@ export function roofline(el, figure, { onSelect, onPoint }) {
     if (length < 2.4 * half) return { words: [], boxes: [] };
     const spot = quietest(from, to, dots, narrow() ? 70 : 150, Math.min(.45, (half + 12) / length));
     const nx = -11 * Math.sin(slope), ny = 11 * Math.cos(slope);
-    const x = drawn.x[0] * (drawn.x[1] / drawn.x[0]) ** spot.f;
+    const x = on(seen.first + spot.f * (seen.last - seen.first));
     const boxes = [];
     for (let d = -half; d <= half; d += 8) boxes.push(square(spot.x + nx + d * Math.cos(slope), spot.y - ny - d * Math.sin(slope), 9));
     return { boxes, words: [word({ x: lg(x), y: lg(x * rate / meta.scale), text, textangle: -slope * 180 / Math.PI, xshift: nx, yshift: ny })] };
