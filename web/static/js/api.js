@@ -4,9 +4,13 @@ export const csrf = () => document.querySelector('meta[name="csrf-token"]').cont
 // The words of a problem+json answer, or of an answer that is none.
 export function problemText(problem, status) {
   if (!problem || typeof problem !== 'object') return `The server answered ${status}.`;
-  const words = problem.detail || problem.title || `The server answered ${status}.`;
-  return problem.hint && !words.includes(problem.hint) ? `${words} ${problem.hint}` : words;
+  const title = problem.title ?? problem.detail;
+  if (!title) return `The server answered ${status}.`;
+  const where = problem.where ? ` (${problem.where})` : '';
+  return [`${title}${where}`, problem.hint].filter(Boolean).map(sentence).join(' ');
 }
+
+const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
 
 export function runName(file) {
   const name = file.replace(/\.gz$/i, '').replace(/\.json$/i, '').replace(/\.pt\.trace$|\.trace$/i, '');

@@ -9,9 +9,12 @@ test('a run is named by its file without the endings of traces', () => {
   assert.equal(runName('x'.repeat(300)).length, 200);
 });
 
-test('a problem is told in its own words, with the advice once', () => {
-  assert.equal(problemText({ detail: 'it ends early. Send the whole file', hint: 'Send the whole file' }, 400), 'it ends early. Send the whole file');
-  assert.equal(problemText({ title: 'too large', hint: 'split it' }, 413), 'too large split it');
+test('a problem is told in sentences: what, where, what to do', () => {
+  const told = { title: 'not a trace: it has no traceEvents', detail: 'all of it', where: 'a.json', hint: 'send what the profiler wrote' };
+  assert.equal(problemText(told, 400), 'Not a trace: it has no traceEvents (a.json). Send what the profiler wrote.');
+  assert.equal(problemText({ title: 'too large', where: '', hint: '' }, 413), 'Too large.');
+  assert.equal(problemText({ detail: 'only that' }, 400), 'Only that.');
+  assert.equal(problemText({}, 500), 'The server answered 500.');
   assert.equal(problemText(null, 502), 'The server answered 502.');
 });
 

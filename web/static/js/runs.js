@@ -1,5 +1,6 @@
 // The list of runs: drop traces anywhere, see them sent and analysed, land on the page.
-import { bytes, get, jobText, post, runName, sendTrace, waitFor } from './api.js';
+import { bytes, get, jobText, post, problemText, runName, sendTrace, waitFor } from './api.js';
+import { step } from './rows.js';
 
 const list = document.querySelector('[data-uploads]');
 const project = document.querySelector('[data-project]');
@@ -37,7 +38,7 @@ async function send(file, run, row) {
   const job = await sendTrace(run, file, (done, total) => row.sent(done, total));
   row.busy();
   const end = await waitFor(job, (j) => row.say(jobText(j)));
-  if (end.state !== 'done') throw new Error(end.problem ? `${end.problem.detail || end.problem.title}` : jobText(end));
+  if (end.state !== 'done') throw new Error(end.problem ? problemText(end.problem) : jobText(end));
   row.done(run);
   return run;
 }
@@ -76,6 +77,14 @@ document.addEventListener('drop', (e) => {
   e.preventDefault();
   document.body.classList.remove('dropping');
   upload([...e.dataTransfer.files]);
+});
+
+// j and k walk over the runs; Enter opens the one that has the focus, as it opens any link.
+document.addEventListener('keydown', (e) => {
+  if (e.ctrlKey || e.metaKey || e.altKey || (e.key !== 'j' && e.key !== 'k')) return;
+  if (e.target.closest('input, textarea, select, dialog')) return;
+  const links = [...document.querySelectorAll('[data-runs] .rname a')];
+  links[step(links.indexOf(document.activeElement), e.key === 'j' ? 1 : -1, links.length)]?.focus();
 });
 
 // Runs that others sent and that are still analysed: look again until one has ended.
