@@ -29,7 +29,7 @@ _COLUMNS = (
     _figure("time", "time_us", "", "Time, ms"),
     _figure("share", "share_pct", "opt", "Share, %"),
     _figure("calls", "count", "opt"),
-    _figure("p50", "p50_us", "opt", "p50, µs"),
+    _figure("p50", "p50_us", "opt-l", "p50, µs"),
     _figure("p99", "p99_us", "opt-l", "p99, µs"),
     Column("durations", "Durations", "Launches in twelve bins from shortest to longest.", "opt-l", False),
     _figure("flops", "achieved_tflops", "opt-l", "TFLOP/s"),

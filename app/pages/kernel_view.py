@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.pages.numbers import DASH, NB, count, fixed, percent, significant
+from app.pages.numbers import DASH, NB, column, count, fixed, percent, significant
 from rooflight.figures.points import REASONS, reason_absent
 from rooflight.protocol import Kernel
 
@@ -76,12 +76,13 @@ def by_time(kernels: list[Kernel]) -> list[int]:
 
 def _row(index: int, k: Kernel, longest: float, cpu: bool) -> KernelRow:
     why = k.cost_reason or "FLOPs or bytes are not known"
-    roof_pct = None if k.roof_fraction is None else 100 * k.roof_fraction
+    # A bound of 0 is none: no work was counted that a known roof limits.
+    roof_pct = 100 * k.roof_fraction if k.roof_fraction else None
     return KernelRow(
         index=index,
         name=k.name if len(k.name) <= _TITLE else k.name[: _TITLE - 1] + "…",
         short=_short(k),
-        op=k.op or "no op",
+        op=_under(k, cpu),
         regime=k.regime,
         reason=k.reason.replace("_", " "),
         origin=k.origin,
@@ -92,13 +93,13 @@ def _row(index: int, k: Kernel, longest: float, cpu: bool) -> KernelRow:
         roof_bar_pct=None if roof_pct is None else min(100.0, roof_pct),
         bars=bars(k.histogram),
         bars_said=_said(k),
-        time=Cell(fixed(k.time_us / 1e3), k.time_us),
+        time=Cell(column(k.time_us / 1e3), k.time_us),
         share=Cell(percent(k.share_pct, 1), k.share_pct, "no kernel time"),
         calls=Cell(count(k.count), k.count),
         p50=_duration(k.p50_us),
         p99=_duration(k.p99_us),
         flops=_rate(k.achieved_tflops, cpu, why),
-        gbs=Cell(_small(k.achieved_gbs, 0), k.achieved_gbs, why),
+        gbs=Cell(column(k.achieved_gbs, 0), k.achieved_gbs, why),
         ai=Cell(significant(k.ai), k.ai, _no_ai(k, why)),
         roof=Cell(DASH if roof_pct is None else f"{percent(roof_pct)}{NB}%", roof_pct, _no_roof(k, why)),
     )
@@ -109,22 +110,21 @@ def _short(k: Kernel) -> str:
     return short if len(short) <= 120 else short[:119] + "…"
 
 
+def _under(k: Kernel, cpu: bool) -> str:
+    """The line under the name: a kernel's op; an op's own shapes, which tell it from others."""
+    if not cpu:
+        return k.op or "no op"
+    dims = k.input_dims or "no shapes were recorded"
+    return dims if len(dims) <= 160 else dims[:159] + "…"
+
+
 def _duration(us: float | None) -> Cell:
     return Cell(fixed(us, 1 if us is not None and us < 100 else 0), us, "too few launches were recorded")
 
 
-def _small(value: float | None, decimals: int = 2) -> str:
-    """A column keeps its decimals; 0 is ``0``, and what would vanish in them is shown with two digits."""
-    if value == 0:
-        return "0"
-    if value and abs(value) < 10**-decimals / 2:
-        return significant(value, 2)
-    return fixed(value, decimals)
-
-
 def _rate(tflops: float | None, cpu: bool, why: str) -> Cell:
     value = None if tflops is None else tflops * (1_000 if cpu else 1)
-    return Cell(_small(value), value, why)
+    return Cell(column(value), value, why)
 
 
 def _no_ai(k: Kernel, why: str) -> str:
@@ -133,6 +133,8 @@ def _no_ai(k: Kernel, why: str) -> str:
 
 
 def _no_roof(k: Kernel, why: str) -> str:
+    if k.roof_fraction == 0:
+        return "no work is counted whose roof is known"
     return "no roof is known for its dtype" if k.flops is not None and k.bytes is not None else why
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.pages.numbers import DASH, count, unit_for
+from app.pages.numbers import DASH, column, count
 from app.pages.vocabulary import GRADES
 from app.pages.waterfall import Piece, stack
 from app.runs.schemas import RunSummary
@@ -15,7 +15,10 @@ STATES = {"analyzing": "being analysed", "failed": "failed", "refused": "refused
 
 @dataclass(frozen=True, slots=True)
 class ListRow:
-    """A run in the list; the bar is its mean step on its own scale, since runs differ a thousandfold."""
+    """A run in the list; the bar is its mean step on its own scale, since runs differ a thousandfold.
+
+    ``step_time`` is in ms.
+    """
 
     run: RunSummary
     state: str
@@ -39,7 +42,7 @@ def _row(run: RunSummary) -> ListRow:
     return ListRow(
         run,
         STATES.get(run.state, ""),
-        DASH if p50 is None else unit_for(p50).text(p50),
+        DASH if p50 is None else column(p50 / 1_000),
         count(run.n_steps),
         stack(parts, wall) if wall else [],
         GRADES.get(run.grade or "", run.grade or DASH),

@@ -20,10 +20,8 @@ class TimeUnit:
     decimals: int
 
     def number(self, us: float | None) -> str:
-        """``58.7`` for 58,700 µs when the unit is ms; a dash for the unknown; 0 is ``0``."""
-        if us is None:
-            return DASH
-        return "0" if us == 0 else fixed(us / self.us, self.decimals)
+        """``58.7`` for 58,700 µs when the unit is ms; a dash for the unknown, see :func:`column`."""
+        return DASH if us is None else column(us / self.us, self.decimals)
 
     def text(self, us: float | None) -> str:
         """The number with its unit."""
@@ -45,6 +43,15 @@ def fixed(value: float | None, decimals: int = 2) -> str:
         return DASH
     text = f"{abs(value):,.{decimals}f}".replace(",", THIN)
     return MINUS + text if value < 0 and float(f"{value:.{decimals}f}") else text
+
+
+def column(value: float | None, decimals: int = 2) -> str:
+    """A column keeps its decimals; 0 is ``0``, and what would vanish in them keeps two digits."""
+    if value == 0:
+        return "0"
+    if value and abs(value) < 10**-decimals / 2:
+        return significant(value, 2)
+    return fixed(value, decimals)
 
 
 def count(value: int | None) -> str:

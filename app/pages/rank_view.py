@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from app.pages import numbers as n
 from app.pages.steps import counted_steps, parts_of
+from app.pages.vocabulary import GRADES
 from app.pages.waterfall import Piece, stack
 from rooflight.protocol import Document, Rank
 
@@ -45,7 +46,8 @@ def _rank_row(rank: Rank, longest: float, selected: bool) -> RankRow:
     steps, inferred = counted_steps(rank)
     parts, _ = parts_of(rank, steps, None, inferred)
     p50 = n.percentile([s.step_time_us for s in steps], 50)
-    return RankRow(rank.rank, p50, rank.regime, rank.grade, stack(parts, longest), selected)
+    grade = GRADES.get(rank.grade, rank.grade)
+    return RankRow(rank.rank, p50, rank.regime, grade, stack(parts, longest), selected)
 
 
 def _rank_wall(rank: Rank) -> float:

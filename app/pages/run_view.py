@@ -32,6 +32,7 @@ from rooflight.protocol import (
 #: Over this many steps the bars stand side by side with a scroll; over the second, the rest is counted.
 ROWS_OF_STEPS = 24
 MAX_STEPS = 400
+_ALL = 99.5  # percent: shown as 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,8 @@ class RunView:
     plotted_origins: list[str]
     n_plotted: int
     n_above: int
+    has_practical: bool
+    has_datasheet: bool
     n_held: int
     software: list[tuple[str, str]]
 
@@ -139,7 +142,7 @@ def run_view(document: Document, rank_n: int | None = None, step_n: int | None =
     longest = max([s.step_time_us for s in steps[:MAX_STEPS]] + [wall])
     unbounded = _unbounded(parts)
     attainable = mean([s.attainable_us for s in chosen if s.attainable_us is not None])
-    if unbounded is None or unbounded == 100:
+    if unbounded is None or unbounded > _ALL:
         attainable = None  # the attainable time of work without any bound is its own time: it says nothing
     notes = {"communication": _waits(chosen, unit)}
     falls = waterfall(parts, attainable, longest_us=longest, device="CPU" if cpu else "GPU", notes=notes)
@@ -188,7 +191,9 @@ def run_view(document: Document, rank_n: int | None = None, step_n: int | None =
         coverage_bar=_coverage_bar(coverage),
         plotted_origins=[o for o in ORIGINS if any(p.kernel.origin == o for p in points)],
         n_plotted=len(points),
-        n_above=sum(k.above_peak for k in kernels),
+        n_above=sum(k.above_peak and k.kind not in ("memcpy", "memset") for k in kernels),
+        has_practical=any(c.practical for c in _ceilings(roofs)),
+        has_datasheet=any(c.datasheet for c in _ceilings(roofs)),
         n_held=min(len(kernels), MAX_ROWS),
         software=[(k.replace("_version", "").replace("_", " "), v) for k, v in rank.software.items()][:4],
     )
@@ -296,6 +301,11 @@ def _device_name(rank: Rank, roofs: Roofs, cpu: bool) -> str | None:
 def _devices(rank: Rank) -> list[DeviceRow]:
     main = main_device(rank)
     return [DeviceRow(key, figures, key == main) for key, figures in rank.devices.items()]
+
+
+def _ceilings(roofs: Roofs) -> list[Ceiling]:
+    """Those that the chart may draw."""
+    return [*roofs.compute.values(), *roofs.vector.values(), *([roofs.memory] if roofs.memory else [])]
 
 
 def roof_rows(roofs: Roofs, drawn: list[Kernel]) -> list[RoofRow]:

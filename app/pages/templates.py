@@ -34,6 +34,7 @@ def environment() -> Environment:
         tick=lambda v: f"{v:,.6g}".replace(",", numbers.THIN),
         pct=numbers.percent,
         fx=numbers.fixed,
+        ms=lambda us, decimals=2: numbers.column(us / 1_000, decimals),
         sig=numbers.significant,
         count=numbers.count,
         size=numbers.size,

@@ -240,6 +240,42 @@ def test_keys_move_open_and_help(page: Page, server: Server, resnet: str) -> Non
     expect(page.locator("dialog.help")).to_be_visible()
 
 
+def test_keys_walk_over_the_runs_and_open_one(page: Page, server: Server, resnet: str) -> None:
+    page.goto(server.url)
+    page.wait_for_selector("html[data-ready]")
+    runs = page.eval_on_selector_all("[data-run]", "e => e.map(r => r.dataset.run)")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{server.url}/runs/{runs[0]}")
+
+
+def test_an_unknown_address_is_a_page(page: Page, server: Server) -> None:
+    answer = page.request.get(f"{server.url}/nowhere", headers={"Accept": "text/html"})
+    assert answer.status == 404
+    assert "There is no such page" in answer.text()
+
+
+def test_the_memory_roof_is_named_inside_the_frame(
+    page: Page, server: Server, push: Callable[[str, Document], str]
+) -> None:
+    """Points of little intensity stretch x to the left: there the slope runs far below the frame."""
+    document = a_document(kernels=8)
+    sliver = Kernel(
+        name="sliver", count=1, time_us=1.0, dtype="fp32", flops=10, bytes=10**6, ai=1e-5,
+        achieved_tflops=1e-5, regime="latency", origin="modelled",
+    )  # fmt: skip
+    document.ranks[0].kernels.append(sliver)
+    open_run(page, server, push("sliver", document))
+    word = page.locator("[data-roofline] .annotation", has_text="Memory").bounding_box()
+    frame = page.locator("[data-roofline] .nsewdrag").first.bounding_box()
+    assert word
+    assert frame
+    assert frame["y"] < word["y"] < word["y"] + word["height"] < frame["y"] + frame["height"]
+    assert frame["x"] < word["x"] < word["x"] + word["width"] < frame["x"] + frame["width"]
+
+
 def test_names_from_outside_stay_text(page: Page, server: Server, resnet: str) -> None:
     open_run(page, server, resnet)
     source = page.request.get(f"{server.url}/runs/{resnet}").text()
@@ -329,19 +365,22 @@ def test_ranks_are_picked_by_address(
     import random
 
     document = a_document()
-    document.ranks = [a_rank(kernels=5 + i, steps=30, rng=random.Random(i)) for i in range(3)]
+    document.ranks = [a_rank(kernels=5 + i, steps=30, rng=random.Random(i)) for i in range(12)]
     for i, rank in enumerate(document.ranks):
         rank.rank = i
-    document.world_size = 3
-    run = push("three ranks", document)
+    document.world_size = 12
+    run = push("twelve ranks", document)
     open_run(page, server, run)
     assert len(rows(page)) == 5
     assert page.locator(".columns a").count() == 30
-    page.get_by_role("navigation", name="Rank").get_by_text("Rank 2").click()
+    page.get_by_role("navigation", name="Rank").get_by_text("Rank 2", exact=True).click()
     page.wait_for_selector("html[data-ready]")
     assert "rank=2" in page.url
     assert len(rows(page)) == 7
-    assert page.request.get(f"{server.url}/runs/{run}?rank=9").status == 404
+    assert page.request.get(f"{server.url}/runs/{run}?rank=12").status == 404
+    page.set_viewport_size({"width": 390, "height": 844})
+    open_run(page, server, run)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_every_page_has_its_json(server: Server, page: Page, resnet: str) -> None:
@@ -370,7 +409,12 @@ def test_a_file_that_is_no_trace_is_refused_in_words(page: Page, server: Server,
     page.set_input_files("[data-files]", path)
     failed = page.locator(".upload[data-failed]")
     expect(failed).to_contain_text("Not accepted", timeout=60_000)
-    expect(failed.locator(".why")).not_to_be_empty()
+    why = failed.locator(".why")
+    expect(why).to_have_text(re.compile(r"^Not a trace: it has no traceEvents.*\. Send .*\.$"))
+    row, text = failed.bounding_box(), why.bounding_box()
+    assert row
+    assert text
+    assert text["width"] > row["width"] - 40  # over the whole row, but for its padding
     assert page.url.rstrip("/") == server.url
 
 

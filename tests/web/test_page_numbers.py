@@ -28,6 +28,14 @@ def test_the_unknown_is_a_dash_and_zero_is_zero() -> None:
     assert n.percent(None) == n.count(None) == n.significant(float("nan")) == "–"
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (0.0041, "0.0041"), (0.005, "0.01"), (12.345, "12.35"), (None, "–"), (-0.0041, "−0.0041")],
+)
+def test_a_column_keeps_its_decimals_and_loses_nothing(value: float | None, text: str) -> None:
+    assert n.column(value) == text
+
+
 def test_thousands_stand_apart_and_minus_is_a_minus() -> None:
     assert n.fixed(1234567.891, 1) == "1\u202f234\u202f567.9"
     assert n.fixed(-12.3, 1) == "−12.3"

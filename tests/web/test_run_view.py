@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from app.pages.kernel_view import kernel_rows
 from app.pages.run_view import ROWS_OF_STEPS, run_view
 from app.pages.steps import step_time
 from rooflight.protocol import Ceiling, Coverage, Cpu, CpuStep, Flag, Kernel, Parts, Roofs
@@ -212,3 +213,46 @@ def test_the_share_of_work_without_a_bound() -> None:
     v = run_view(a_document())
     assert v.unbounded_pct == pytest.approx(5.263, abs=0.001)  # 5 of 40 + 30 + 20 + 5
     assert v.attainable_us == 68_400.0
+
+
+def test_a_sliver_with_a_bound_does_not_make_the_rest_attained() -> None:
+    """899 of 900 ms without a bound are 99.9 %, shown as 100: no attainable time either."""
+    document = a_document(steps=1)
+    step = document.ranks[0].steps[0]
+    step.parts_us, step.attainable_us = Parts(unknown=899_000.0, memory=1_000.0, host=9_000.0), 899_900.0
+    assert run_view(document).attainable_us is None
+
+
+def test_above_the_roof_counts_no_copies() -> None:
+    """Copies are not on the chart, and the flag of the analysis counts kernels."""
+    document = a_document(kernels=3)
+    kernels = document.ranks[0].kernels
+    kernels[0].above_peak = kernels[1].above_peak = True
+    kernels[1].kind = "memset"
+    assert run_view(document).n_above == 1
+
+
+def test_a_bound_of_nothing_is_no_share_of_a_roof() -> None:
+    document = a_document(kernels=1)
+    document.ranks[0].kernels[0].roof_fraction = 0.0
+    roof = run_view(document).rows[0].roof
+    assert (roof.text, roof.value) == ("–", None)
+    assert roof.why
+
+
+def test_ops_of_a_cpu_are_told_apart_by_their_shapes() -> None:
+    rows = kernel_rows(
+        [
+            Kernel(name="aten::mm", op="aten::mm", time_us=t, input_dims=d)
+            for t, d in ((2.0, "[[4, 4]]"), (1.0, None))
+        ],
+        cpu=True,
+    )
+    assert [r.op for r in rows] == ["[[4, 4]]", "no shapes were recorded"]
+
+
+def test_the_legend_names_only_the_roofs_that_are_known() -> None:
+    document = a_document()
+    assert (run_view(document).has_practical, run_view(document).has_datasheet) == (True, True)
+    document.ranks[0].roofs = {"0": Roofs(compute={"fp32": Ceiling(None, 1e12)})}
+    assert (run_view(document).has_practical, run_view(document).has_datasheet) == (True, False)

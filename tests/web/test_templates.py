@@ -137,6 +137,8 @@ def test_ranks_and_collectives() -> None:
     assert "missing: 1, 2" in html
     assert "default_pg" in html
     assert "4.000" in html  # the longest wait in ms
+    assert ">Usable<" in html
+    assert ">usable<" not in html
 
 
 def test_text_from_outside_stays_text() -> None:
@@ -163,8 +165,11 @@ def test_text_from_outside_stays_text() -> None:
 def test_an_empty_list_says_what_to_do_next() -> None:
     html = render("runs.html", **SHELL, rows=[], next_cursor=None, search="", cursor=None)
     assert "No runs yet" in html
-    assert "rooflight upload trace.json.gz --server http://127.0.0.1:8585" in html
+    assert 'data-copy="rooflight upload trace.json.gz --server http://127.0.0.1:8585' in html
     assert html.count("data-copy=") == 2
+    assert "<span>--server</span> <span>http" in html  # no line breaks inside an option
+    assert "ROOFLIGHT_TOKEN" in html
+    assert "--token" not in html  # arguments are seen by every user of the machine
 
 
 def test_a_search_without_a_hit_is_no_empty_list() -> None:
@@ -201,6 +206,8 @@ def test_the_list_shows_states_and_numbers() -> None:
         ),
     ]
     html = render("runs.html", **SHELL, rows=list_rows(runs), next_cursor="next", search="", cursor=None)
-    assert "174.8\u00a0ms" in html
+    assert "Step p50, ms" in html
+    assert '<td class="num">174.80</td>' in html  # one number of decimals in the column
+    assert 'title="no step was recorded">–' in html
     assert "being analysed" in html
     assert 'href="/?cursor=next"' in html
