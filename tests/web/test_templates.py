@@ -118,6 +118,17 @@ def test_a_cpu_says_so_in_the_title() -> None:
     assert "on the CPU" in html
 
 
+def test_a_cpu_without_a_roof_says_how_to_measure_it() -> None:
+    def without_roof(r: Rank) -> None:
+        on_cpu(r)
+        assert r.cpu
+        r.cpu.roof = Roofs(kind="cpu")
+
+    command = 'data-copy="rooflight-agent calibrate --server http'
+    assert command in run_page(with_rank(without_roof))
+    assert command not in run_page(with_rank(on_cpu))
+
+
 def test_an_unreliable_recording_says_so_before_its_numbers() -> None:
     html = run_page(with_rank(withheld))
     assert html.index("Unreliable recording") < html.index('aria-label="Headline"')
