@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     calibration = _calibration(device, store, measure=not args.no_calibrate)
     kept = Kept(_folder(args, store), workload.name)
     document = _measure(workload, device, _plan(args, workload, device), calibration, kept)
-    delivery = _send(args, settings, target, device, kept)
+    delivery = _send(args, settings, target, device, kept, calibration)
     _report(args, summarize(document, device.name), _telemetry(document), kept, delivery)
     return 0 if delivery.problem is None else 1
 
@@ -121,7 +121,12 @@ def analyse(trace: Path, calibration: Calibration | None) -> Document:
 
 
 def _send(
-    args: argparse.Namespace, settings: Config, target: Client | None, device: Device, kept: Kept
+    args: argparse.Namespace,
+    settings: Config,
+    target: Client | None,
+    device: Device,
+    kept: Kept,
+    calibration: Calibration | None,
 ) -> Delivery:
     if target is None:
         return Delivery()
@@ -132,6 +137,9 @@ def _send(
         page = target.page(run_id)
         if not args.with_trace:
             return Delivery(run_id, page)
+        if calibration is not None:
+            # The server judges the raw trace itself, and shall do so under the same roof.
+            target.push_calibration(calibration)
         # A run has one profile of a rank: what the server makes of the raw trace is another run.
         raw = target.create_run(settings.project, f"{name} (raw trace)", host=device.host).id
         target.upload_trace(raw, kept.trace)

@@ -49,7 +49,8 @@ def table_row(durations: I64, total_ns: int, work: Work) -> Kernel:
         achieved_tflops=_rate(work.flops, time, 1e3),
         achieved_gbs=_rate(work.bytes, time, 1.0),
         bound_us=None if total_limit is None else us(total_limit),
-        roof_fraction=None if limit is None or not work.t_ns else rounded(limit / work.t_ns),
+        # A bound of 0 (no work at all) is no roof to be a fraction of.
+        roof_fraction=None if not limit or not work.t_ns else rounded(limit / work.t_ns),
         histogram=_histogram(durations, low, high) if high > low else [],
     )
 
