@@ -124,6 +124,18 @@ def test_with_trace_sends_the_trace_after_the_analysis(
 
 
 @pytest.mark.torch
+def test_the_raw_trace_goes_with_the_roof_it_is_judged_by(
+    analysed: list[tuple[Path, Calibration | None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = Calibration(device="A CPU", kind="cpu", measured_at="2026-12-01T00:00:00Z", stream_gbs=10.0)
+    monkeypatch.setattr("agent.commands.run._calibration", lambda *_, **__: own)
+    with running(FakeServer(accepts)) as fake:
+        assert main([*RUN, "--server", fake.url, "--with-trace"]) == 0
+    paths = fake.paths()
+    assert paths.index("/calibrations") < paths.index("/runs/r-1/traces?filename=gemm.pt.trace.json.gz")
+
+
+@pytest.mark.torch
 def test_a_raw_trace_that_is_refused_does_not_lose_the_analysis(
     analysed: list[tuple[Path, Calibration | None]], capsys: pytest.CaptureFixture[str]
 ) -> None:
