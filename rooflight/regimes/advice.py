@@ -72,6 +72,10 @@ FIRST_ON_CPU: Mapping[str, str] = {
         " cores (OMP_NUM_THREADS); then a GPU."
     ),
     "latency": "Do more per call: larger batches, fused ops (torch.compile), fewer small tensors.",
+    "input": (
+        "Feed the model sooner: DataLoader workers that prefetch (num_workers, prefetch_factor) on cores that"
+        " the step leaves free, then cheaper decoding and augmentation."
+    ),
     "host": (
         "Move Python work out of the step: vectorise loops over elements, do logging and checks less often."
     ),

@@ -249,9 +249,16 @@ def test_every_regime_has_advice_and_no_regime_tells_how_to_get_one():
     assert meaning("input", on_cpu=True) == MEANING["input"]
     assert set(FIRST_ON_CPU) < set(REGIMES)
     assert advice("latency", on_cpu=True) == FIRST_ON_CPU["latency"] != FIRST["latency"]
-    assert advice("input", on_cpu=True) == FIRST["input"], "the loader is the same on a CPU"
+    assert advice("copy", on_cpu=True) == FIRST["copy"], "what differs in nothing is said once"
     assert "calibrate" in advice(None, on_cpu=True)
     assert len(set(FIRST.values())) == len(REGIMES)
     assert advice(None) == FIRST["unknown"]
     assert advice("something new") == FIRST["unknown"]
     assert "num_workers" in advice("input")
+
+
+def test_a_cpu_is_never_told_to_feed_a_gpu() -> None:
+    """On a CPU the likely regimes have advice of their own, which speaks of no GPU that waits."""
+    for regime in ("compute", "latency", "input", "host", None):
+        assert advice(regime, on_cpu=True) != advice(regime)
+        assert "the GPU" not in advice(regime, on_cpu=True)
