@@ -90,7 +90,7 @@ class EventStream:
 
     def _find_events(self) -> None:
         tried: Malformed | None = None
-        begin = 0
+        begin = tries = 0
         while True:
             found = _KEY.search(self._pending, begin)
             if found is None:
@@ -105,7 +105,9 @@ class EventStream:
                 return
             except Malformed as e:
                 # An inner key of that name, or a broken one before it.
-                tried, begin = e, found.end()
+                tried, begin, tries = e, found.end(), tries + 1
+                if tries == MAX_TRIES:
+                    raise
 
     def _no_events(self) -> NotATrace | Truncated | Malformed:
         try:
@@ -191,11 +193,18 @@ class EventStream:
         elif (bracket := next(filter(self._resorted, _brackets(text)), None)) is not None:
             self._advance(bracket + 1)
             self._close_meta()
-        elif failure.truncated or not text.endswith((b"}", b"]")):
+        elif self._lacks_its_end(text):
             self._keep_whole_events()
             raise self._truncated("it ends in the middle of an event")
         else:
             raise self._malformed(failure.error)
+
+    def _lacks_its_end(self, text: bytes) -> bool:
+        """Whether the strict decoder finds nothing wrong with the text but that it stops."""
+        if not text.endswith((b"}", b"]")):
+            return True
+        failure = self._try(text, closed=False)
+        return failure is not None and failure.truncated
 
     def _resorted(self, cut: int) -> bool:
         """Decode the pending text before ``cut`` leniently, if that can be done."""

@@ -121,6 +121,8 @@ def with_texts(data: bytes) -> list[Row]:
 
 
 _NO_UTF8 = re.compile("[\udc80-\udcff]")
+#: No number of a trace has so many digits.
+_LONG_INTEGER = 1000
 
 
 def lenient(data: bytes) -> list[Row]:
@@ -145,14 +147,22 @@ def _known(rows: list[Any]) -> list[Row]:
     return [row for r in rows if isinstance(r, dict) and (row := _row(r)) is not None]
 
 
-def _rows(text: str, original: str, *, exact: bool = True) -> list[Any]:
+def _rows(text: str, original: str, *, exact: bool = True, integer: Any = None) -> list[Any]:
+    constant = _no_constant if exact else None
     try:
         rows: list[Any] = json.loads(
-            text, strict=exact, parse_float=Decimal, parse_constant=_no_constant if exact else None
+            text, strict=exact, parse_float=Decimal, parse_int=integer, parse_constant=constant
         )
     except json.JSONDecodeError as e:
         raise _placed_error(original, e) from e
+    except ValueError:
+        # int() refuses thousands of digits, since they cost quadratic time; Decimal takes them.
+        return _rows(text, original, exact=exact, integer=_integer)
     return rows
+
+
+def _integer(text: str) -> int | Decimal:
+    return int(text) if len(text) < _LONG_INTEGER else Decimal(text)
 
 
 def _no_constant(word: str) -> Any:

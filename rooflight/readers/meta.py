@@ -33,13 +33,12 @@ def read_meta(doc: Mapping[str, Any]) -> Meta:
     """The metadata of a trace; what is absent or of an impossible type is unknown."""
     info = doc.get("distributedInfo")
     info = info if isinstance(info, dict) else {}
-    host = doc.get("host_name")
-    software = {key: str(doc[key]) for key in _SOFTWARE if isinstance(doc.get(key), int | str)}
+    software = {key: _text(doc[key]) for key in _SOFTWARE if isinstance(doc.get(key), int | str)}
     return Meta(
         base_ns=whole(doc.get("baseTimeNanoseconds")) or 0,
         rank=whole(info.get("rank")),
         world_size=whole(info.get("world_size")),
-        host=host if isinstance(host, str) and host else None,
+        host=_name(doc.get("host_name")) or None,
         devices=_devices(doc.get("deviceProperties")),
         software=software,
         is_hip=any(key.startswith(("hip", "roctracer")) for key in software),
@@ -65,12 +64,20 @@ def _devices(rows: Any) -> tuple[DeviceProperties, ...]:
 
 def _device(row: Mapping[str, Any]) -> DeviceProperties:
     major, minor = whole(row.get("computeMajor")), whole(row.get("computeMinor"))
-    name = row.get("name")
     return DeviceProperties(
-        id=str(row.get("id", "")),
-        name=name if isinstance(name, str) else "",
+        id=_text(row.get("id", "")),
+        name=_name(row.get("name")),
         memory_bytes=whole(row.get("totalGlobalMem")),
         compute=None if major is None or minor is None else f"{major}.{minor}",
         sm_count=whole(row.get("numSms")),
         limits={key: n for key in _LIMITS if (n := whole(row.get(key))) is not None},
     )
+
+
+def _name(value: Any) -> str:
+    return _text(value) if isinstance(value, str) else ""
+
+
+def _text(value: Any) -> str:
+    """Text that UTF-8 can hold: lone surrogates are escaped."""
+    return str(value).encode("utf-8", "backslashreplace").decode("utf-8")

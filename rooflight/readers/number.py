@@ -69,7 +69,8 @@ def exact(value: Any) -> int | None:
         number = value if isinstance(value, Decimal) else Decimal(str(value).strip())
     except (InvalidOperation, ValueError):
         return None
-    if not number.is_finite() or abs(number) > MAX_US:
+    # copy_abs, since abs() rounds, and raises where the exponent is beyond the context.
+    if not number.is_finite() or number.copy_abs() > MAX_US:
         return None
     return int((number * 1000).to_integral_value())
 

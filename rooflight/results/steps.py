@@ -68,15 +68,15 @@ def step_figures(
 def light(p: Partition, start: int, end: int, groups: Groups, regimes: Sequence[Verdict]) -> SpeedOfLight:
     """Speed of light of the kernel time within [start, end)."""
     rows, length = p.kernel_time(start, end)
-    exclusive = np.bincount(groups.of_event[rows], weights=length, minlength=len(groups.rows))
+    # Over the groups of this window, not over all: there may be as many groups as there are steps.
+    present, place = np.unique(groups.of_event[rows], return_inverse=True)
+    exclusive = np.bincount(place, weights=length)
     return speed_of_light(
         KernelTime(
-            round(exclusive[i]),
-            groups.rows[i].t_ns,
-            groups.rows[i].bound.bound_ns,
-            regimes[i].regime != "unknown",
+            round(ns), groups.rows[i].t_ns, groups.rows[i].bound.bound_ns, regimes[i].regime != "unknown"
         )
-        for i in np.flatnonzero(exclusive).tolist()
+        for i, ns in zip(present.tolist(), exclusive.tolist(), strict=True)
+        if ns
     )
 
 

@@ -106,6 +106,8 @@ def _keys(timeline: Timeline, links: Links, costs: LaunchCosts, rows: I64) -> tu
         values_at(host.name, module, -1),
         inputs[values_at(host.args, source, -1)],
         timeline.gpu.device[rows].astype(np.int64),
+        # A copy is no kernel, even where a kernel has taken its name.
+        timeline.gpu.kind[rows].astype(np.int64),
     )
     key = np.zeros(rows.size, np.int64)
     for column in columns:

@@ -290,6 +290,16 @@ def test_copies_of_unequal_size_in_one_row_are_judged_by_the_median_one() -> Non
     assert k.bound_us == pytest.approx(1_002_000_000 / 53.55e9 * 1e6, abs=0.001)
 
 
+def test_a_kernel_with_the_name_of_a_copy_is_a_row_of_its_own() -> None:
+    """A copy of 5.5 µs and a kernel of 0 µs, both named alike: no kernel time, so no share of it."""
+    where = {"pid": 0, "tid": 7, "device": 0, "stream": 7}
+    rank = only(
+        [event("kernel", "Memcpy HtoD", 10, 0, **where), event("gpu_memcpy", "Memcpy HtoD", 0, 5.5, **where)]
+    )
+    assert sorted((k.count, k.time_us) for k in rank.kernels) == [(1, 0.0), (1, 5.5)]
+    assert rank.devices["0"].kernel_sum_us == 0
+
+
 def test_only_roofs_that_kernels_were_held_against_are_called_assumed() -> None:
     """Nobody measured fp16 products on a V100; its fp32 units and its memory have measured shares."""
     v100 = {"deviceProperties": [{"id": 0, "name": "Tesla V100-SXM2-32GB", "numSms": 80}]}

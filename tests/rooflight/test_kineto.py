@@ -296,6 +296,45 @@ def test_what_cannot_be_read_is_refused_with_a_reason(case: str) -> None:
         parse(data)
 
 
+@pytest.mark.parametrize("digits", [400, 5_000, 100_000])
+@pytest.mark.parametrize("field", [b'"ts": 110.001', b'"correlation": 7'])
+def test_a_number_of_thousands_of_digits_is_no_number(field: bytes, digits: int) -> None:
+    key = field.partition(b" ")[0]
+    t = parse(text(DOC).replace(field, key + b" " + b"9" * digits))
+    assert len(t.gpu) == 1
+    if key == b'"ts":':
+        assert t.invalid_events == {"bad_ts": 1}
+    else:
+        assert t.gpu.correlation.tolist() == [-1]
+
+
+def test_a_cut_behind_an_inner_bracket_is_a_cut() -> None:
+    doc = text(DOC)
+    for end in (b'"block": [64, 1, 1]', b"[[2, 3], [3, 4]]", b'"float"]', b'"External id": 1}'):
+        with pytest.raises(Truncated, match="middle of an event"):
+            parse(doc[: doc.index(end) + len(end)])
+
+
+def test_half_surrogates_of_the_metadata_are_escaped() -> None:
+    half = b'"' + rb"\ud800x" + b'"'
+    doc = text({**DOC, "host_name": "HALF", "trace_id": "HALF"}).replace(b'"HALF"', half)
+    t = parse(doc.replace(b'"NVIDIA A10"', half))
+    said = (t.meta.host, t.meta.software["trace_id"], t.meta.devices[0].name)
+    assert said == ("\\ud800x",) * 3
+
+
+def test_many_inner_keys_of_that_name_are_not_all_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = []
+    read_object = events._object
+    monkeypatch.setattr(events, "_object", lambda *a: tried.append(1) or read_object(*a))
+    inner = {str(i): {"traceEvents": []} for i in range(1000)}
+    with pytest.raises(Malformed):
+        parse(text({"inner": inner, "traceEvents": EVENTS}))
+    assert len(tried) == events.MAX_TRIES
+    few = {str(i): {"traceEvents": []} for i in range(5)}
+    assert len(parse(text({"inner": few, "traceEvents": EVENTS})).gpu) == 1
+
+
 def test_the_place_of_an_error_counts_from_the_start_of_the_document() -> None:
     doc = text(DOC).replace(b'"dur": 5.002', b'dur": 5.002')
     with pytest.raises(Malformed) as caught:

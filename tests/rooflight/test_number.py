@@ -42,6 +42,10 @@ def test_doubtful_values_ask_for_their_text(value: object) -> None:
         ("nan", None),
         ("inf", None),
         ("1e400", None),
+        (Decimal("1e999999999"), None),  # beyond the exponents of decimal arithmetic
+        ("-1e999999999", None),
+        ("9" * 100_000, None),
+        ("1e-999999999", 0),
         ("ten", None),
         (None, None),
         (True, None),
