@@ -93,11 +93,12 @@ def trace_files(paths: Sequence[Path]) -> list[Path]:
     """The trace files named by ``paths``; of a folder its *.json and *.json.gz, by name."""
     files: list[Path] = []
     for path in paths:
-        if path.is_dir():
-            files += _in_folder(path)
-        elif path.exists():
-            files.append(path)
-        else:
+        try:
+            files += _in_folder(path) if path.is_dir() else [path]
+            found = path.exists()
+        except OSError as e:
+            raise Refused(f"cannot read: {e.strerror}", where=str(path), hint="check the path") from e
+        if not found:
             raise Refused("no such file or folder", where=str(path), hint="check the path")
     return files
 
@@ -115,7 +116,8 @@ def read_calibration(path: Path | None) -> Calibration | None:
         return None
     hint = "write one with `rooflight-agent calibrate`"
     try:
-        data = path.read_bytes()[: _MAX_CALIBRATION_BYTES + 1]
+        with path.open("rb") as file:
+            data = file.read(_MAX_CALIBRATION_BYTES + 1)
     except OSError as e:
         raise Refused(f"cannot read the calibration: {e.strerror}", where=str(path), hint=hint) from e
     if len(data) > _MAX_CALIBRATION_BYTES:

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from rooflight.cli.lines import bounded
 from rooflight.cost import Cost, OpCall, estimate
 from rooflight.cost.registry import find
 
@@ -43,10 +44,7 @@ def run(args: argparse.Namespace) -> int:
 
 def iter_lines(stream: Any) -> Iterator[bytes]:
     """Lines of a binary stream; one that is too long comes cut, and so is refused as JSON."""
-    while line := stream.readline(_MAX_LINE):
-        yield line
-        while line and not line.endswith(b"\n") and len(line) == _MAX_LINE:
-            line = stream.readline(_MAX_LINE)
+    return bounded(stream, _MAX_LINE)
 
 
 def answers(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:

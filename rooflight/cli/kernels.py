@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import io
 import sys
 from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from rooflight.cli.lines import bounded
 from rooflight.kernels import classify
+
+_MAX_NAME = 1 << 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +23,7 @@ def run(args: argparse.Namespace) -> int:  # noqa: ARG001 - every command has th
     """Answer each line in its order."""
     out = sys.stdout
     # A name may hold any byte; it is data, not a reason to stop.
-    lines = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", errors="backslashreplace")
+    lines = (raw.decode("utf-8", "backslashreplace") for raw in bounded(sys.stdin.buffer, _MAX_NAME))
     for line in answers(lines):
         out.write(line + "\n")
     return 0

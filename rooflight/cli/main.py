@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from rooflight import __version__
+from rooflight.cli.terminal import safe
 from rooflight.errors import RooflightError
 
 COMMANDS = {
@@ -53,7 +54,8 @@ def _run(name: str, argv: list[str]) -> int:
     try:
         return int(module.run(parser.parse_args(argv)))
     except RooflightError as e:
-        print(f"rooflight {name}: {e}", file=sys.stderr)
+        # One line, whatever the names in it hold.
+        print(f"rooflight {name}: {safe(str(e))}", file=sys.stderr)
         return 2
     except BrokenPipeError:
         # The reader (head, less) has gone; what it wanted it has.

@@ -19,4 +19,6 @@ def read(path: str | PathLike[str], *, limits: Limits = DEFAULT_LIMITS, salvage:
     Raises :class:`~rooflight.errors.Refused`, which says what is wrong and where.
     """
     file = Path(path)
-    return kineto.read(unpacked_file(file, limits), file.name, limits=limits, salvage=salvage)
+    # Of a name that is no UTF-8 Python keeps half surrogates, which no document can hold.
+    name = file.name.encode("utf-8", "backslashreplace").decode("utf-8")
+    return kineto.read(unpacked_file(file, limits), name, limits=limits, salvage=salvage)

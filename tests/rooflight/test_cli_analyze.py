@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import os
 import random
 import re
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -406,3 +408,38 @@ def test_a_calibration_is_read_or_refused(tmp_path):
         read_calibration(tmp_path / "big.json")
     with pytest.raises(Refused, match="cannot read"):
         read_calibration(tmp_path / "none.json")
+
+
+# ---- names and paths from outside ----
+
+ONE_KERNEL = (
+    b'{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": 1,'
+    b' "args": {"device": 0, "stream": 1}}]}'
+)
+
+
+def test_a_file_name_that_is_no_utf8_is_escaped(tmp_path, capsysbinary):
+    # os.fsdecode gives a byte that is no UTF-8 as half a surrogate pair, as the shell's arguments come.
+    path = tmp_path / os.fsdecode(b"a\xff.json")
+    path.write_bytes(ONE_KERNEL)
+    assert main(["analyze", str(path), "--format", "json"]) == 0
+    assert decode(capsysbinary.readouterr().out).source == r"a\udcff.json"
+
+
+def test_a_refusal_is_one_line_whatever_the_name(tmp_path, capsys):
+    path = tmp_path / "a\nb\x1b[31m.json"
+    path.write_bytes(b"{")
+    assert main(["analyze", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert r"a\nb\x1b[31m.json" in said
+
+
+def test_a_path_that_no_system_takes_is_refused(capsys):
+    assert main(["analyze", "a" * 5_000]) == 2
+    assert capsys.readouterr().err.startswith("rooflight analyze: cannot read")
+
+
+def test_a_calibration_without_end_is_not_read_to_its_end():
+    with pytest.raises(TooLarge):
+        read_calibration(Path("/dev/zero"))

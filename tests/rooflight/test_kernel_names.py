@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import time
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from rooflight.cli.kernels import answers
+from rooflight.cli.lines import bounded
+from rooflight.cli.main import main
 from rooflight.kernels import COLLECTIVES, FAMILIES, classify, is_communication
 
 LABELS = Path(__file__).parent.parent / "data" / "kernel_names.jsonl"
@@ -404,3 +407,16 @@ def test_command_answers_each_line() -> None:
         "tensor_core": False,
         "collective": None,
     }
+
+
+def test_a_line_without_end_fills_no_memory() -> None:
+    """Of a line beyond the limit the beginning comes; the next line is a line of its own."""
+    lines = list(bounded(io.BytesIO(b"abcdefghij\nk\n" + b"l" * 9), 4))
+    assert lines == [b"abcd", b"k\n", b"llll"]
+
+
+def test_names_come_in_as_bytes_and_carriage_returns_part_no_name(monkeypatch, capsys) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a\xffb\nc\rd\r\n")))
+    assert main(["kernels"]) == 0
+    told = [json.loads(line)["name"] for line in capsys.readouterr().out.splitlines()]
+    assert told == ["a\\xffb", "c\rd"]
