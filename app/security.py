@@ -241,7 +241,11 @@ def _check_origin(request: Request) -> None:
     origin = request.headers.get("origin")
     if origin is None:
         return
-    if urlsplit(origin).netloc.lower() != request.headers.get("host", "").lower():
+    try:
+        sender = urlsplit(origin).netloc.lower()
+    except ValueError:
+        sender = ""
+    if not sender or sender != request.headers.get("host", "").lower():
         raise Forbidden("the request comes from a page of another site", where="header Origin")
 
 

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, Field, FiniteFloat
 from app.text import Name, Words
 from app.times import Instant, parse
 
-Rate = Annotated[FiniteFloat, Field(gt=0, le=1e9)]
+Rate = Annotated[FiniteFloat, Field(ge=1e-9, le=1e9)]
 
 
 def _instant(text: str) -> str:

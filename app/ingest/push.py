@@ -10,7 +10,7 @@ import numpy as np
 
 from app.ingest.storable import storable
 from rooflight.errors import Malformed, ProtocolMismatch, Refused
-from rooflight.protocol import ORIGINS, REGIMES, SCHEMA_VERSION, Document, Flag, Kernel, Rank
+from rooflight.protocol import ORIGINS, REGIMES, SCHEMA_VERSION, Document, Flag, Kernel, Rank, Roofs
 from rooflight.units import us
 
 _GRADES = ("complete", "usable", "unreliable")
@@ -102,10 +102,13 @@ def _check_rank(rank: Rank, where: str) -> None:
     if rank.rank < 0:
         raise Refused("a rank must not be negative", where=f"{where}.rank")
     _one_of(rank.grade, _GRADES, f"{where}.grade")
+    for device, roofs in rank.roofs.items():
+        _check_roofs(roofs, f"{where}.roofs.{device}")
     _check_verdict(rank, where)
     kernels = [("kernels", rank.kernels)]
     steps: list[tuple[str, list[Any]]] = [("steps", rank.steps), ("inferred_steps", rank.inferred_steps)]
     if rank.cpu is not None:
+        _check_roofs(rank.cpu.roof, f"{where}.cpu.roof")
         _check_verdict(rank.cpu, f"{where}.cpu")
         kernels.append(("cpu.ops", rank.cpu.ops))
         steps.append(("cpu.steps", rank.cpu.steps))
@@ -116,6 +119,18 @@ def _check_rank(rank: Rank, where: str) -> None:
     for name, rows in steps:
         for i, step in enumerate(rows):
             _check_verdict(step, f"{where}.{name}[{i}]")
+
+
+def _check_roofs(roofs: Roofs, where: str) -> None:
+    """Roofs are drawn on logarithmic axes and divided by."""
+    named = {"memory": roofs.memory, "link": roofs.link, "pcie": roofs.pcie}
+    named |= {f"compute.{dtype}": ceiling for dtype, ceiling in roofs.compute.items()}
+    named |= {f"vector.{dtype}": ceiling for dtype, ceiling in roofs.vector.items()}
+    for name, ceiling in named.items():
+        for field in ("datasheet", "practical") if ceiling is not None else ():
+            value = getattr(ceiling, field)
+            if value is not None and value < 1:
+                raise Refused("a roof must be at least 1 per second", where=f"{where}.{name}.{field}")
 
 
 def _check_verdict(owner: Any, where: str) -> None:

@@ -10,6 +10,8 @@ from rooflight.errors import Refused
 
 MAX_DEPTH = 64
 MAX_TEXT = 65_536
+#: No figure comes near it, and sums and products of such numbers are still finite.
+MAX_NUMBER = 1e30
 _INT_MAX = 2**63 - 1
 
 
@@ -52,5 +54,9 @@ def _finite(value: float, where: str) -> float:
     if not math.isfinite(value):
         raise Refused(
             "the number is not finite (NaN or Infinity)", where=where, hint="send null for what is unknown"
+        )
+    if abs(value) > MAX_NUMBER:
+        raise Refused(
+            f"the number is beyond {MAX_NUMBER:g}", where=where, hint="send null for what is unknown"
         )
     return value

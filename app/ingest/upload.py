@@ -75,7 +75,7 @@ async def _drain(stream: AsyncIterator[bytes]) -> None:
 
 def shown_name(filename: str | None) -> str:
     """The file's name as it is shown: the last part of a path, at most 200 characters."""
-    name = clean(filename or "").replace("\\", "/")
+    name = "".join(c for c in clean(filename or "") if c.isprintable()).replace("\\", "/")
     last = PurePosixPath(name).name[-200:]
     return last if last.strip(". ") else "trace.json"
 

@@ -83,6 +83,13 @@ def test_a_page_of_another_site_may_not(service: Service) -> None:
     assert answer.status_code == 403
 
 
+@pytest.mark.parametrize("origin", ["http://[", "http://[::", "", "null", "http://localhost@evil.example"])
+def test_an_origin_that_names_nobody_is_another_site(service: Service, origin: str) -> None:
+    answer = service.post("/projects", json={"name": "x"}, headers={"Origin": origin})
+    assert answer.status_code == 403
+    assert answer.json()["where"] == "header Origin"
+
+
 @pytest.mark.parametrize("spoil", ["other cookie", "unsigned", "no cookie"])
 def test_a_csrf_token_that_does_not_match_is_403(service: Service, spoil: str) -> None:
     headers = Browser(service).headers()

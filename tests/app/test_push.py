@@ -125,6 +125,28 @@ def test_a_number_that_is_none_is_named_and_nothing_is_stored(service: Service, 
     assert service.get(f"/runs/{run}/kernels").json()["total"] == 0
 
 
+@pytest.mark.parametrize("value", [1.1e30, -1.1e30, 1e308])
+def test_a_number_whose_sums_would_overflow_is_named(service: Service, value: float) -> None:
+    run, body = service.a_run(), body_of(a_document(kernels=5))
+    body["ranks"][0]["kernels"][3]["time_us"] = value
+    answer = push(service, run, body)
+    assert (answer.status_code, answer.json()["where"]) == (422, "ranks[0].kernels[3].time_us")
+    assert service.get(f"/runs/{run}/kernels").json()["total"] == 0
+
+
+@pytest.mark.parametrize("value", [0, -1, -1e29, 5e-324])
+@pytest.mark.parametrize("place", ["compute.fp16", "memory"])
+def test_a_roof_that_no_logarithm_takes_is_named(service: Service, place: str, value: float) -> None:
+    run, body = service.a_run(), body_of(a_document())
+    roofs = body["ranks"][0]["roofs"]["0"]
+    for part in place.split("."):
+        roofs = roofs[part]
+    roofs["practical"] = value
+    answer = push(service, run, body)
+    assert (answer.status_code, answer.json()["where"]) == (422, f"ranks[0].roofs.0.{place}.practical")
+    assert service.get("/runs").json()["items"] == []
+
+
 @pytest.mark.parametrize(
     ("body", "status", "named"),
     [

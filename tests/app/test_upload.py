@@ -133,6 +133,7 @@ def test_a_good_trace_is_on_disk_when_it_is_answered(service: Service) -> None:
         ("../../../etc/passwd", "passwd"),
         ("C:\\traces\\rank 0.json", "rank 0.json"),
         ("a\0b.json", "ab.json"),
+        ("a\r\nSet-Cookie: x=y\x1b[31m.json", "aSet-Cookie: x=y[31m.json"),
         ("x" * 4_000, "x" * 200),
         ("..", "trace.json"),
         ("", "trace.json"),
