@@ -18,7 +18,10 @@ def parse(text: str) -> datetime:
     value = datetime.fromisoformat(text)
     if value.tzinfo is None:
         raise ValueError("a time needs its time zone: end it with Z or an offset such as +02:00")
-    return value.astimezone(UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("the time lies outside the years 1 to 9999") from None
 
 
 Instant = Annotated[

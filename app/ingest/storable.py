@@ -12,6 +12,8 @@ MAX_DEPTH = 64
 MAX_TEXT = 65_536
 #: No figure comes near it, and sums and products of such numbers are still finite.
 MAX_NUMBER = 1e30
+#: Below it a number is nothing, or a division by it would overflow.
+MIN_NUMBER = 1e-30
 _INT_MAX = 2**63 - 1
 
 
@@ -59,4 +61,4 @@ def _finite(value: float, where: str) -> float:
         raise Refused(
             f"the number is beyond {MAX_NUMBER:g}", where=where, hint="send null for what is unknown"
         )
-    return value
+    return value if abs(value) >= MIN_NUMBER else 0.0

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 FORMATS = ("table", "json", "md")
 _MAX_CALIBRATION_BYTES = 1 << 20
+#: No device is slower or faster, in TFLOP/s, GB/s or µs; the service takes the same.
+_RATES = (1e-9, 1e9)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -123,6 +125,14 @@ def read_calibration(path: Path | None) -> Calibration | None:
     if len(data) > _MAX_CALIBRATION_BYTES:
         raise TooLarge("a calibration is under 1 MiB", where=str(path), hint=hint)
     try:
-        return msgspec.json.decode(data, type=Calibration)
+        calibration = msgspec.json.decode(data, type=Calibration)
     except msgspec.DecodeError as e:
         raise Malformed(f"not a calibration: {e}", where=str(path), hint=hint) from e
+    rates = [calibration.stream_gbs, calibration.copy_gbs, calibration.launch_us]
+    rates += [*calibration.gemm_tflops.values(), *calibration.vector_tflops.values()]
+    if not all(r is None or _RATES[0] <= r <= _RATES[1] for r in rates):
+        low, high = _RATES
+        raise Malformed(
+            f"not a calibration: a rate is not within {low:g} and {high:g}", where=str(path), hint=hint
+        )
+    return calibration

@@ -41,7 +41,16 @@ def test_order_is_by_instant_not_by_text(service: Service) -> None:
 
 
 @pytest.mark.parametrize(
-    "time", ["2026-03-29 01:30:00", "2026-03-29T01:30:00", "yesterday", "", "2026-13-01T00:00:00Z"]
+    "time",
+    [
+        "2026-03-29 01:30:00",
+        "2026-03-29T01:30:00",
+        "yesterday",
+        "",
+        "2026-13-01T00:00:00Z",
+        "0001-01-01T00:00:00+23:59",
+        "9999-12-31T23:59:59-01:00",
+    ],
 )
 def test_a_time_without_its_zone_is_422(service: Service, time: str) -> None:
     answer = add(service, measured_at=time)
@@ -51,7 +60,7 @@ def test_a_time_without_its_zone_is_422(service: Service, time: str) -> None:
         assert "time zone" in answer.json()["detail"]
 
 
-@pytest.mark.parametrize("rate", ["NaN", "Infinity", "-1", "0", "1e999", '"fast"'])
+@pytest.mark.parametrize("rate", ["NaN", "Infinity", "-1", "0", "1e-300", "1e999", '"fast"'])
 def test_a_rate_that_is_none_is_422(service: Service, rate: str) -> None:
     body = json.dumps({**CPU, "stream_gbs": "HERE"}).replace('"HERE"', rate)
     headers = {"Content-Type": "application/json"}

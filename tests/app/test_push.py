@@ -134,6 +134,15 @@ def test_a_number_whose_sums_would_overflow_is_named(service: Service, value: fl
     assert service.get(f"/runs/{run}/kernels").json()["total"] == 0
 
 
+def test_a_number_that_no_division_survives_is_nothing(service: Service) -> None:
+    run, body = service.a_run(), body_of(a_document(kernels=1))
+    body["ranks"][0]["kernels"][0]["time_us"] = 5e-324
+    assert push(service, run, body).status_code == 201
+    [kernel] = service.get(f"/runs/{run}/kernels").json()["items"]
+    assert kernel["time_us"] == 0
+    assert service.get(f"/runs/{run}/roofline").status_code == 200
+
+
 @pytest.mark.parametrize("value", [0, -1, -1e29, 5e-324])
 @pytest.mark.parametrize("place", ["compute.fp16", "memory"])
 def test_a_roof_that_no_logarithm_takes_is_named(service: Service, place: str, value: float) -> None:

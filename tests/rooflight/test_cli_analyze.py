@@ -410,6 +410,13 @@ def test_a_calibration_is_read_or_refused(tmp_path):
         read_calibration(tmp_path / "none.json")
 
 
+@pytest.mark.parametrize("rates", ['"stream_gbs": 0', '"gemm_tflops": {"fp32": -1}', '"copy_gbs": 1e308'])
+def test_a_calibration_of_impossible_rates_is_refused(tmp_path, rates):
+    (tmp_path / "c.json").write_text(f'{{"device": "x", "kind": "gpu", "measured_at": "", {rates}}}')
+    with pytest.raises(Malformed, match="not within 1e-09 and 1e"):
+        read_calibration(tmp_path / "c.json")
+
+
 # ---- names and paths from outside ----
 
 ONE_KERNEL = (
