@@ -13,6 +13,7 @@ from rooflight.attribution.idle import HostActivity
 from rooflight.attribution.launches import Links, link
 from rooflight.attribution.steps import StepSpan, find_steps
 from rooflight.cost.launches import LaunchCosts, attach
+from rooflight.errors import TooLarge
 from rooflight.hardware import cpu_roofs
 from rooflight.kernels import KernelName, classify, is_communication
 from rooflight.protocol import Calibration, Flag
@@ -32,6 +33,8 @@ from rooflight.roofline.groups import Groups, group_launches
 from rooflight.trace.tables import GpuKind, HostKind, Mask
 from rooflight.trace.timeline import Timeline
 
+#: Every step has parts on every device; one process has a handful of these and some thousand steps.
+MAX_CELLS = 250_000
 _NOT_RECORDED = "calls of the GPU runtime were recorded, the GPU work itself was not"
 
 
@@ -125,6 +128,13 @@ class Stages:
         """The steps before their verdicts; none without GPU work."""
         if self.headline is None:
             return []
+        cells = len(self.steps) * len(self.timeline.device_keys)
+        if cells > MAX_CELLS:
+            raise TooLarge(
+                f"too large: {len(self.steps)} steps on {len(self.timeline.device_keys)} devices",
+                where=self.timeline.source,
+                hint=f"record fewer steps: {MAX_CELLS} pairs of step and device are the limit",
+            )
         return step_figures(
             self.timeline, self.links, self.steps, self.partitions, self.headline, self.groups, self.regimes
         )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rooflight import Options, analyze, protocol, read
-from rooflight.errors import Refused
+from rooflight.errors import Refused, TooLarge
 from rooflight.protocol import Rank
 from tests.drawing import timeline_from_events
 from tests.shared import cases_dir
@@ -118,6 +118,16 @@ def test_one_graph_launch_has_many_kernels_and_costs_the_host_once() -> None:
     rank = only(rows)
     assert rank.attribution_op_time_us == {"torch::GraphReplay": 75}
     assert (rank.graph_launches, rank.graph_launches_with_kernels, rank.host_api_us) == (1, 1, 20)
+
+
+def test_more_parts_than_anyone_reads_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three steps on two devices are six pairs."""
+    rows = [event("user_annotation", f"ProfilerStep#{n}", 10 * n, 10) for n in range(3)]
+    rows += [event("kernel", "k", 5, 3, pid=d, tid=7, device=d, stream=7) for d in range(2)]
+    assert len(only(rows).steps) == 3
+    monkeypatch.setattr("rooflight.results.stages.MAX_CELLS", 5)
+    with pytest.raises(TooLarge, match="3 steps on 2 devices"):
+        only(rows)
 
 
 def test_lost_graph_replays_withhold_the_verdict() -> None:
