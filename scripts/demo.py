@@ -37,6 +37,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 def main(argv: Sequence[str]) -> int:
     """0 when the run's page is served (and, with --check, verified)."""
     # Ctrl-C, an end from outside and a closed terminal all unwind, so that the server is stopped.
+    # A shell starts its background jobs with interrupts ignored; the demo ends on one all the same.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda received, _: sys.exit(128 + received))
     options = parse(argv)
