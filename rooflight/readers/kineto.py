@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from decimal import Decimal
 from types import NoneType
 from typing import Any
@@ -274,10 +275,9 @@ def _ids(values: list[Any], none: int = -1) -> Any:
     if kinds == {NoneType}:
         return np.full(len(values), none, np.int64)
     if kinds <= {int, NoneType}:
-        try:
+        # One beyond int64 is none, and so each is looked at.
+        with suppress(OverflowError):
             return np.array([none if v is None else v for v in values], np.int64)
-        except OverflowError:
-            pass  # one beyond int64 is none; the slow road finds it
     return [_id(v, none) for v in values]
 
 
