@@ -222,3 +222,18 @@ def test_the_list_shows_states_and_numbers() -> None:
     assert 'title="no step was recorded">–' in html
     assert "being analysed" in html
     assert 'href="/?cursor=next"' in html
+
+
+@pytest.mark.parametrize(("unknown", "shown"), [(30_000, True), (61_000, False)])
+def test_a_share_that_rests_on_unknown_work_is_not_shown(unknown: float, shown: bool) -> None:
+    """Of 95 ms of kernel time in each step, 30 (32 %) or 61 (64 %) have no bound."""
+
+    def change(r: Rank) -> None:
+        for step in r.steps:
+            assert step.parts_us is not None
+            step.parts_us.compute = 95_000 - unknown - 5_000
+            step.parts_us.memory, step.parts_us.latency, step.parts_us.unknown = 3_000, 2_000, unknown
+
+    html = run_page(with_rank(change))
+    assert ("64\xa0% of kernel time has no bound" in html) is not shown
+    assert ("68.4 of 174.8" in html.replace("\xa0", " ")) is shown
