@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import msgspec
 
 from rooflight.errors import Malformed, NotATrace, TooLarge, Truncated
+from rooflight.readers.window import Window
 
 #: Small enough for the rows of a chunk to stay in the processor's cache while they become columns.
 CHUNK = 1 << 20
@@ -23,14 +24,19 @@ MAX_UNCUT = 64 << 20
 #: How many borders are tried around a place that is broken.
 MAX_TRIES = 16
 _KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
+#: ``"traceEvents": [`` with all the space that is looked through for it.
+_LONGEST_KEY = 1024
 _BYTE = re.compile(r"\(byte (\d+)\)")
 _SPACE = b" \t\r\n"
 
 
 class Decode(Protocol):
-    """Turns the text of a JSON array into events and keeps them; raises ``msgspec.DecodeError``."""
+    """Turns the text of a JSON array into events and keeps them; raises ``msgspec.DecodeError``.
 
-    def __call__(self, data: bytes, *, last_resort: bool = False) -> None: ...
+    The text is only valid during the call.
+    """
+
+    def __call__(self, data: memoryview, *, last_resort: bool = False) -> None: ...
 
 
 class EventStream:
@@ -47,8 +53,7 @@ class EventStream:
         self._pieces = pieces
         self._decode = decode
         self._salvage = salvage
-        self._pending = b""
-        self._offset = 0  # of _pending in the unpacked document
+        self._window = Window(3 * CHUNK)
         self._ended = False
 
     def run(self) -> None:
@@ -61,30 +66,35 @@ class EventStream:
                 raise
             self.cut_off = str(e)
 
+    @property
+    def _pending(self) -> bytes:
+        """A copy of what is not read yet, for the roads that are not taken once a megabyte."""
+        return bytes(self._window)
+
     def _fill(self) -> None:
-        parts, size = [self._pending], 0
+        size = 0
         while size < CHUNK and not self._ended:
             piece = next(self._pieces, None)
             if piece is None:
                 self._ended = True
             else:
-                parts.append(piece)
+                self._window.append(piece)
                 size += len(piece)
-        self._pending = b"".join(parts)
 
     # -- the document before its first event -------------------------------------------------------
 
     def _open(self) -> None:
         self._fill()
-        start = self._pending.removeprefix(b"\xef\xbb\xbf").lstrip(_SPACE)
+        text = self._pending
+        start = text.removeprefix(b"\xef\xbb\xbf").lstrip(_SPACE)
         if not start:
             raise NotATrace("the file is empty", hint="was the profiler stopped before the export?")
         self._bare = start.startswith(b"[")
         if not self._bare and not start.startswith(b"{"):
             raise NotATrace("not a trace: the file is no JSON object or array", where="byte 0")
-        self._advance(len(self._pending) - len(start))
+        self._window.advance(len(text) - len(start))
         if self._bare:
-            self._advance(1)
+            self._window.advance(1)
         else:
             self._find_events()
 
@@ -92,16 +102,18 @@ class EventStream:
         tried: Malformed | None = None
         begin = tries = 0
         while True:
-            found = _KEY.search(self._pending, begin)
+            text = self._pending
+            found = _KEY.search(text, begin)
             if found is None:
                 if self._ended:
-                    raise tried or self._no_events()
+                    raise tried or self._no_events(text)
                 self._guard()
                 self._fill()
+                begin = max(begin, len(text) - _LONGEST_KEY)
                 continue
             try:
-                self.meta.update(_object(self._pending[: found.start()] + b'"traceEvents":0}', 0))
-                self._advance(found.end())
+                self.meta.update(_object(text[: found.start()] + b'"traceEvents":0}', 0))
+                self._window.advance(found.end())
                 return
             except Malformed as e:
                 # An inner key of that name, or a broken one before it.
@@ -109,14 +121,14 @@ class EventStream:
                 if tries == MAX_TRIES:
                     raise
 
-    def _no_events(self) -> NotATrace | Truncated | Malformed:
+    def _no_events(self, text: bytes) -> NotATrace | Truncated | Malformed:
         try:
-            doc = json.loads(self._pending)
+            doc = json.loads(text)
         except (ValueError, RecursionError) as e:
-            if "Expecting" in str(e) and getattr(e, "pos", 0) < len(self._pending.rstrip()) - 1:
+            if "Expecting" in str(e) and getattr(e, "pos", 0) < len(text.rstrip()) - 1:
                 return Malformed(f"the JSON is malformed: {e}", hint="write the trace again")
             return Truncated(
-                "the JSON is truncated: it ends before its traceEvents", where=f"byte {len(self._pending)}"
+                "the JSON is truncated: it ends before its traceEvents", where=f"byte {len(text)}"
             )
         found = "traceEvents" in doc if isinstance(doc, dict) else False
         return NotATrace(
@@ -128,7 +140,7 @@ class EventStream:
 
     def _read_events(self) -> None:
         while not self._ended:
-            end = self._take(_last_border(self._pending, len(self._pending)))
+            end = self._take(self._last_border(len(self._window)))
             if end is not None:
                 self._close(end)
                 return
@@ -140,23 +152,24 @@ class EventStream:
         for _ in range(MAX_TRIES):
             if cut <= 0:
                 break
-            failure = self._try(self._pending[:cut])
+            failure = self._try(cut)
             if failure is None:
-                self._advance(cut)
-                self._drop_comma()
+                self._pass(cut)
                 return None
             if failure.end is not None:
                 return failure.end
-            cut = _last_border(self._pending, cut - 1 if failure.at is None else min(cut - 1, failure.at))
+            cut = self._last_border(cut - 1 if failure.at is None else min(cut - 1, failure.at))
         # Nothing decodes: either the first event is not complete yet, or the text is broken.
-        if len(self._pending) >= MAX_UNCUT:
+        size = len(self._window)
+        if size >= MAX_UNCUT:
             raise TooLarge(
-                f"too large: an event passes the limit of {MAX_UNCUT >> 20} MiB", where=f"byte {self._offset}"
+                f"too large: an event passes the limit of {MAX_UNCUT >> 20} MiB",
+                where=f"byte {self._window.offset}",
             )
-        failure = self._try(self._pending, closed=False)
+        failure = self._try(size, closed=False)
         if failure is None:
             # It held the array's own bracket; the events before it are taken.
-            self._advance(len(self._pending.rstrip(_SPACE)) - 1)
+            self._window.advance(len(self._pending.rstrip(_SPACE)) - 1)
             return 1
         if failure.end is None and not failure.truncated:
             self._resort_after(failure)
@@ -165,33 +178,48 @@ class EventStream:
     def _resort_after(self, failure: _Failure) -> None:
         """Read leniently up to a border beyond the place that is broken, the last one that works."""
         borders = 0
-        cut = _last_border(self._pending, len(self._pending))
+        cut = self._last_border(len(self._window))
         while cut > (failure.at or 0) and borders < MAX_TRIES:
             if self._resorted(cut):
-                self._advance(cut)
-                self._drop_comma()
+                self._pass(cut)
                 return
-            cut, borders = _last_border(self._pending, cut - 1), borders + 1
+            cut, borders = self._last_border(cut - 1), borders + 1
         if borders:
             raise self._malformed(failure.error)
 
-    def _try(self, text: bytes, *, closed: bool = True) -> _Failure | None:
+    def _pass(self, cut: int) -> None:
+        """The events before ``cut`` are read, and so is the comma after them."""
+        self._window.advance(cut)
+        self._window.drop(_SPACE, b",")
+
+    def _try(self, end: int, *, closed: bool = True) -> _Failure | None:
+        """Decode the first ``end`` bytes as an array that ends there, or that brings its own end."""
         try:
-            self._decode(b"[" + text + (b"]" if closed else b""))
+            with self._window.bracketed(end, closed=closed) as text:
+                self._decode(text)
         except (msgspec.DecodeError, RecursionError) as e:
-            return _Failure(e, text)
+            return _Failure(e, self._window)
         return None
+
+    def _resorted(self, end: int) -> bool:
+        """Decode the first ``end`` bytes leniently, if that can be done."""
+        try:
+            with self._window.bracketed(end) as text:
+                self._decode(text, last_resort=True)
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            return False
+        return True
 
     def _finish(self) -> None:
         """No more bytes will come: the array ends here, or the document is cut off."""
         text = self._pending.rstrip(_SPACE)
-        failure = self._try(text.rstrip(b"," + _SPACE))
+        failure = self._try(len(text.rstrip(b"," + _SPACE)))
         if failure is None:
             self._end_without_bracket(text)
         elif failure.end is not None:
             self._close(failure.end)
         elif (bracket := next(filter(self._resorted, _brackets(text)), None)) is not None:
-            self._advance(bracket + 1)
+            self._window.advance(bracket + 1)
             self._close_meta()
         elif self._lacks_its_end(text):
             self._keep_whole_events()
@@ -203,33 +231,25 @@ class EventStream:
         """Whether the strict decoder finds nothing wrong with the text but that it stops."""
         if not text.endswith((b"}", b"]")):
             return True
-        failure = self._try(text, closed=False)
+        failure = self._try(len(text), closed=False)
         return failure is not None and failure.truncated
-
-    def _resorted(self, cut: int) -> bool:
-        """Decode the pending text before ``cut`` leniently, if that can be done."""
-        try:
-            self._decode(b"[" + self._pending[:cut] + b"]", last_resort=True)
-        except (msgspec.DecodeError, ValueError, RecursionError):
-            return False
-        return True
 
     def _keep_whole_events(self) -> None:
         if self._salvage:
-            self._take(_last_border(self._pending, len(self._pending)))
+            self._take(self._last_border(len(self._window)))
 
     def _end_without_bracket(self, text: bytes) -> None:
         if not self._bare:
             raise self._truncated("the traceEvents array has no end")
-        self.unterminated = bool(text) or self._offset > 0
-        self._pending = b""
+        self.unterminated = bool(text) or self._window.offset > 0
+        self._window.advance(len(self._window))
 
     def _close(self, end: int) -> None:
-        """The array ends at byte ``end`` of the pending text: decode it and read the rest."""
-        failure = self._try(self._pending[: end - 1])
+        """The array ends at byte ``end`` of the window: decode it and read the rest."""
+        failure = self._try(end - 1)
         if failure is not None and not self._resorted(end - 1):
             raise self._malformed(failure.error)
-        self._advance(end)
+        self._window.advance(end)
         self._close_meta()
 
     def _close_meta(self) -> None:
@@ -238,39 +258,41 @@ class EventStream:
             self._fill()
         rest = self._pending.strip(_SPACE)
         if not self._bare:
-            self.meta.update(_object(b"{" + rest.removeprefix(b","), self._offset))
+            self.meta.update(_object(b"{" + rest.removeprefix(b","), self._window.offset))
         elif rest:
             raise Malformed(
-                "the JSON is malformed: text follows the end of the array", where=f"byte {self._offset}"
+                "the JSON is malformed: text follows the end of the array",
+                where=f"byte {self._window.offset}",
             )
+
+    def _last_border(self, before: int) -> int:
+        """The end of the last ``}`` before position ``before`` that a comma and a ``{`` follow; 0 if none."""
+        window = self._window
+        while (brace := window.rfind(b"{", before)) > 0:
+            head = window.slice(brace - 64, brace).rstrip(_SPACE)
+            if head.endswith(b",") and head[:-1].rstrip(_SPACE).endswith(b"}"):
+                return window.rfind(b"}", brace) + 1
+            before = brace
+        return 0
 
     def _truncated(self, how: str) -> Truncated:
         return Truncated(
             f"the JSON is truncated: {how}",
-            where=f"byte {self._offset + len(self._pending)}",
+            where=f"byte {self._window.offset + len(self._window)}",
             hint="the process was killed while it wrote, or the copy is incomplete; "
             "--salvage reads what is there",
         )
 
     def _guard(self) -> None:
-        if len(self._pending) >= MAX_UNCUT:
+        if len(self._window) >= MAX_UNCUT:
             raise TooLarge(
                 f"too large: the metadata passes the limit of {MAX_UNCUT >> 20} MiB",
-                where=f"byte {self._offset}",
+                where=f"byte {self._window.offset}",
             )
-
-    def _advance(self, n: int) -> None:
-        self._pending = self._pending[n:]
-        self._offset += n
-
-    def _drop_comma(self) -> None:
-        rest = self._pending.lstrip(_SPACE)
-        if rest.startswith(b","):
-            self._advance(len(self._pending) - len(rest) + 1)
 
     def _malformed(self, error: Exception) -> Malformed:
         at = _position(error)
-        where = f"byte {self._offset + max(0, (at or 0) - 1)}"
+        where = f"byte {self._window.offset + max(0, (at or 0) - 1)}"
         return Malformed(
             f"the JSON is malformed: {_reason(error)}",
             where=where,
@@ -279,9 +301,9 @@ class EventStream:
 
 
 class _Failure:
-    """Why a text did not decode: ``end`` is the array's end when text follows it."""
+    """Why the head of a window did not decode: ``end`` is the array's end when text follows it."""
 
-    def __init__(self, error: Exception, text: bytes) -> None:
+    def __init__(self, error: Exception, window: Window) -> None:
         self.error = error
         message, at = str(error), _position(error)
         self.truncated = "truncated" in message or "unterminated string" in message
@@ -290,9 +312,7 @@ class _Failure:
         self.end: int | None = None
         if "trailing characters" in message and at is not None:
             # The position is one past the first byte that follows the array, spaces skipped.
-            before = text[: at - 2].rstrip(_SPACE)
-            if before.endswith(b"]"):
-                self.end = len(before)
+            self.end = window.end_of(b"]", at - 2, _SPACE)
 
 
 def _position(error: Exception) -> int | None:
@@ -307,17 +327,6 @@ def _reason(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "nested too deeply"
     return _BYTE.sub("", str(error).removeprefix("JSON is malformed: ")).strip()
-
-
-def _last_border(text: bytes, before: int) -> int:
-    """The end of the last ``}`` before position ``before`` that a comma and a ``{`` follow; 0 if none."""
-    at = before
-    while (brace := text.rfind(b"{", 0, at)) > 0:
-        head = text[max(0, brace - 64) : brace].rstrip(_SPACE)
-        if head.endswith(b",") and head[:-1].rstrip(_SPACE).endswith(b"}"):
-            return text.rfind(b"}", 0, brace) + 1
-        at = brace
-    return 0
 
 
 def _brackets(text: bytes) -> Iterator[int]:

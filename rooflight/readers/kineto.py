@@ -111,7 +111,7 @@ class _Reader:
         self._classes = _Classes()
         self._is_annotation = _Annotations()
 
-    def decode(self, data: bytes, *, last_resort: bool = False) -> None:
+    def decode(self, data: memoryview, *, last_resort: bool = False) -> None:
         """Take a JSON array of events; strict and fast first, lenient where the chunk surprises."""
         if last_resort:
             events, kinds = mended(data)

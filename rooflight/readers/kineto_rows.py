@@ -20,6 +20,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 from rooflight.readers.repair import repaired
 
 Scalar = int | float | str | None
+Text = bytes | memoryview
 NOTHING = Raw()
 
 
@@ -110,12 +111,12 @@ def _decoder(event: type[Event]) -> msgspec.json.Decoder[list[Row]]:
 _strict, _with_texts = _decoder(Event), _decoder(TextEvent)
 
 
-def strict(data: bytes) -> list[Row]:
+def strict(data: Text) -> list[Row]:
     """The rows of a JSON array; raises ``msgspec.ValidationError`` where a type surprises."""
     return _strict.decode(data)
 
 
-def with_texts(data: bytes) -> list[Row]:
+def with_texts(data: Text) -> list[Row]:
     """As :func:`strict`, with :class:`TextEvent` rows."""
     return _with_texts.decode(data)
 
@@ -125,16 +126,16 @@ _NO_UTF8 = re.compile("[\udc80-\udcff]")
 _LONG_INTEGER = 1000
 
 
-def lenient(data: bytes) -> list[Row]:
+def lenient(data: Text) -> list[Row]:
     """Events of a chunk that has surprising types; times keep their digits, a field of an impossible
     type is absent."""
-    text = data.decode("utf-8", "surrogateescape")
+    text = str(data, "utf-8", "surrogateescape")
     return _known(_rows(text, text))
 
 
-def mended(data: bytes) -> tuple[list[Row], Counter[str]]:
+def mended(data: Text) -> tuple[list[Row], Counter[str]]:
     """Events of a chunk that is no strict JSON, where it leaves no doubt; and what was mended."""
-    text = data.decode("utf-8", "surrogateescape")
+    text = str(data, "utf-8", "surrogateescape")
     whole, kinds = repaired(text)
     events = _known(_rows(whole, text, exact=False))
     strange = len(_NO_UTF8.findall(text))
