@@ -53,7 +53,7 @@ class Window:
 
     def rfind(self, sign: bytes, end: int) -> int:
         """Where ``sign`` stands last before ``end``, -1 if nowhere."""
-        return max(self._buffer.rfind(sign, self._begin, self._begin + end) - self._begin, -1)
+        return max(self._buffer.rfind(sign, self._begin, min(self._begin + end, self._end)) - self._begin, -1)
 
     def end_of(self, sign: bytes, before: int, spaces: bytes) -> int | None:
         """The end of ``sign`` when it is what stands before ``before``, spaces aside."""

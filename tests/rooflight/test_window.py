@@ -16,7 +16,7 @@ def test_what_was_added_and_not_read_is_there(steps: list[tuple[bytes, int]]) ->
     for piece, n in steps:
         window.append(piece)
         model += piece
-        assert bytes(window) == model and len(window) == len(model)
+        assert (bytes(window), len(window)) == (model, len(model))
         assert window.rfind(b"{", n) == model.rfind(b"{", 0, n)
         n = min(n, len(model))
         with window.bracketed(n) as text:
@@ -52,4 +52,4 @@ def test_what_was_decoded_may_look_into_the_old_buffer() -> None:
     with window.bracketed(3) as text:
         view = text[:]
     window.append(b"," + b"9" * 100)
-    assert bytes(view[1:4]) == b"1,2" and len(window) == 104
+    assert (bytes(view[1:4]), len(window)) == (b"1,2", 104)
