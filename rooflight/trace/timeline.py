@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from functools import cached_property
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -105,6 +107,16 @@ class Timeline:
     flags: tuple[Flag, ...] = ()
     overlong_clipped: int = 0
     salvaged: bool = False
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write it in Rooflight's own form, which :func:`rooflight.read` reads back without the raw trace.
+
+        The name should end in ``.rooflight``.  Raises :class:`~rooflight.errors.Refused` when the file
+        cannot be written; what was there before then stays.
+        """
+        from rooflight.trace import stored
+
+        stored.save(self, Path(path))
 
     @cached_property
     def valid_gpu(self) -> np.ndarray[Any, np.dtype[np.int64]]:
