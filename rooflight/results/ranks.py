@@ -74,7 +74,7 @@ def flags(across: AcrossRanks) -> list[Flag]:
     """What was done to the clocks, and what could not be compared."""
     found = []
     if across.offsets:
-        moved = ", ".join(f"rank {r} {us(ns):+g} us" for r, ns in sorted(across.offsets.items()))
+        moved = ", ".join(f"rank {r} {us(ns):+.15g} us" for r, ns in sorted(across.offsets.items()))
         found.append(Flag("clock_aligned", len(across.offsets), moved))
     if across.unaligned:
         groups = ", ".join(across.unaligned)

@@ -70,8 +70,8 @@ def _histogram(durations: I64, low: int, high: int) -> list[int]:
 
 
 def rounded(value: float | None) -> float | None:
-    """Six significant digits: more would pretend to a precision that no timer has."""
-    return None if value is None else float(f"{value:.6g}")
+    """Fifteen significant digits: the quotient of the row's own whole numbers, without binary dust."""
+    return None if value is None else float(f"{value:.15g}")
 
 
 def cut(text: str | None) -> str | None:

@@ -37,3 +37,9 @@ def test_rates_are_totals_over_the_total_time() -> None:
     )
     assert (row.achieved_tflops, row.achieved_gbs) == (20, 1000)
     assert (row.roof_fraction, row.bound_us, row.share_pct) == (0.6, 180, 50)
+
+
+def test_a_rate_keeps_its_digits() -> None:
+    """2 x 64 x 1024 x 4096 = 536870912 FLOPs in 10 us are 53.6870912 TFLOP/s."""
+    row = table_row(np.array([10_000]), 10_000, Work(536_870_912, None, None, None, 10_000.0, None))
+    assert row.achieved_tflops == 53.6870912
