@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from rooflight.errors import MissingExtra, NotATrace, Refused
 from rooflight.protocol import SCHEMA_VERSION, Document, Flag
 from rooflight.results.launches import Columns
-from rooflight.results.rank import analyse_rank, split_communication
-from rooflight.results.ranks import across_ranks, collective_rows, flags
+from rooflight.results.rank import analyse_rank, launches, regrade
+from rooflight.results.ranks import across_ranks, collective_rows, flags, split_communication
+from rooflight.results.result import RankResult
 from rooflight.results.stages import Options, Stages
 from rooflight.trace.timeline import Timeline
 from rooflight.units import us
@@ -58,40 +59,47 @@ def analyze(
         raise NotATrace("no trace was given")
     if gpu is not None:
         options = replace(options, gpu=gpu)
-    _one_rank_each(several)
-    world = max((t.meta.world_size for t in several if t.meta.world_size), default=None)
-    missing = _missing([t.meta.rank or 0 for t in several], world)
-    several.sort(key=lambda t: t.meta.rank or 0)
-    stages = [Stages(t, options, missing_ranks=len(missing)) for t in several]
-    done = [analyse_rank(s) for s in stages]
-    ranks = [rank for rank, _ in done]
-    across = across_ranks([s.calls for s in stages])
-    if across.instances:
-        for rank, s in zip(ranks, stages, strict=True):
-            split_communication(rank, s, across)
-    document = Document(
+    stages = [Stages(t, options) for t in several]
+    document = combine([analyse_rank(s) for s in stages])
+    return Analysis(document, {s.timeline.meta.rank or 0: launches(s) for s in stages})
+
+
+def combine(results: Sequence[RankResult]) -> Document:
+    """The ranks of one run as one document; their rows become part of it.
+
+    Raises :class:`~rooflight.errors.Refused` when a rank is there twice.
+    """
+    _one_file_each(results)
+    ranks = sorted(results, key=lambda r: r.rank.rank)
+    world = max((r.world_size for r in ranks if r.world_size), default=None)
+    missing = _missing([r.rank.rank for r in ranks], world)
+    for r in ranks:
+        regrade(r, len(missing))
+    across = across_ranks(ranks)
+    if across is not None:
+        split_communication(across)
+    return Document(
         schema_version=SCHEMA_VERSION,
-        source=", ".join(t.source for t in several),
-        ranks=ranks,
-        collectives=collective_rows(across),
-        clock_offset_us={str(r): us(ns) for r, ns in sorted(across.offsets.items())},
+        source=", ".join(r.source for r in ranks),
+        ranks=[r.rank for r in ranks],
+        collectives=collective_rows(across) if across else [],
+        clock_offset_us={str(r): us(ns) for r, ns in sorted(across.offsets.items())} if across else {},
         missing_ranks=missing,
         world_size=world,
-        flags=[*_missing_flag(missing, world), *flags(across)],
+        flags=[*_missing_flag(missing, world), *(flags(across) if across else [])],
     )
-    return Analysis(document, {rank.rank: launches for rank, launches in done})
 
 
-def _one_rank_each(timelines: Sequence[Timeline]) -> None:
+def _one_file_each(results: Sequence[RankResult]) -> None:
     first: dict[int, str] = {}
-    for t in timelines:
-        rank = t.meta.rank or 0
+    for r in results:
+        rank = r.rank.rank
         if rank in first:
             raise Refused(
-                f"rank {rank} is there twice: both {first[rank]} and {t.source} say that they are it",
+                f"rank {rank} is there twice: both {first[rank]} and {r.source} say that they are it",
                 hint="give each rank's file once, or analyse the runs one by one",
             )
-        first[rank] = t.source
+        first[rank] = r.source
 
 
 def _missing(present: Sequence[int], world: int | None) -> list[int]:

@@ -8,54 +8,80 @@ from dataclasses import dataclass
 import numpy as np
 
 from rooflight.kernels import KernelName
-from rooflight.trace.tables import Mask
+from rooflight.trace.builder import Interner
+from rooflight.trace.tables import I64, Mask
 from rooflight.trace.timeline import Timeline
 
 #: Collectives that no rank leaves before the last one has arrived: their ends tell the clocks apart.
 _ALL_RANK = ("allreduce", "allgather", "reduce_scatter", "reducescatter", "all_to_all", "alltoall", "barrier")
+#: Messages between two ranks, which a process group numbers apart from its collectives.
+_MESSAGES = ("send", "recv")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """A communication kernel: ``start`` and ``end`` in ns on the rank's own wall clock.
+class Calls:
+    """The communication kernels of a rank, row-aligned; ``start`` and ``end`` in ns on its own clock.
 
-    ``group`` is the process group with its ranks, or stream and size where no group is named; ``seq``
-    is its number in the group, ``None`` when it was not recorded.
+    ``group`` and ``kind`` index ``groups`` and ``kinds``: the process group with its ranks (stream and
+    size where no group is named), and what it does.  ``seq`` is the number in the group, -1 when it was
+    not recorded.
     """
 
-    group: str
-    seq: int | None
-    kind: str
-    all_rank: bool
-    start: int
-    end: int
+    groups: tuple[str, ...]
+    kinds: tuple[str, ...]
+    group: I64
+    kind: I64
+    seq: I64
+    start: I64
+    end: I64
 
 
-def collective_calls(timeline: Timeline, names: Mapping[int, KernelName], is_comm: Mask) -> list[Call]:
-    """The communication kernels of a recording as calls; ``names`` by index of the string table."""
+def collective_calls(timeline: Timeline, names: Mapping[int, KernelName], is_comm: Mask) -> Calls:
+    """The communication kernels of a recording; ``names`` by index of the string table."""
     gpu = timeline.gpu
     rows = timeline.valid_gpu
     rows = rows[is_comm[rows]]
     rows = rows[np.lexsort((gpu.end[rows], gpu.start[rows]))]
-    return [_call(timeline, names, int(row)) for row in rows]
+    groups: Interner[str] = Interner()
+    kinds: Interner[str] = Interner()
+    told = [_told(timeline, names, row) for row in rows.tolist()]
+    return Calls(
+        group=np.array([groups[group] for group, _, _ in told], np.int64),
+        kind=np.array([kinds[kind] for _, kind, _ in told], np.int64),
+        seq=np.array([seq for _, _, seq in told], np.int64),
+        start=gpu.start[rows],
+        end=gpu.end[rows],
+        groups=tuple(groups),
+        kinds=tuple(kinds),
+    )
 
 
-def _call(timeline: Timeline, names: Mapping[int, KernelName], row: int) -> Call:
-    gpu, base = timeline.gpu, timeline.meta.base_ns
+def is_all_rank(kind: str) -> bool:
+    """Whether every rank waits for every other.
+
+    A send/receive kernel without args may be half of an all-to-all or a single message.
+    """
+    return _plain(kind).startswith(_ALL_RANK)
+
+
+def is_message(kind: str) -> bool:
+    """Whether it is a message from one rank to another."""
+    return _plain(kind).startswith(_MESSAGES)
+
+
+def _plain(kind: str) -> str:
+    return kind.lower().lstrip("_").replace("-", "_")
+
+
+def _told(timeline: Timeline, names: Mapping[int, KernelName], row: int) -> tuple[str, str, int]:
+    """Group, kind and number of a call, -1 where it has none."""
+    gpu = timeline.gpu
     args = timeline.comms[gpu.comm[row]] if gpu.comm[row] >= 0 else {}
     name = names[int(gpu.name[row])]
-    kind = str(args.get("Collective name") or name.collective or name.short_name)
     seq = args.get("Seq")
-    plain = kind.lower().lstrip("_").replace("-", "_")
-    return Call(
-        group=_group(timeline, args, row),
-        seq=seq if isinstance(seq, int) and not isinstance(seq, bool) else None,
-        kind=kind,
-        # A send/receive kernel without args may be half of an all-to-all or a single message.
-        all_rank=plain.startswith(_ALL_RANK),
-        start=base + int(gpu.start[row]),
-        end=base + int(gpu.end[row]),
-    )
+    numbered = isinstance(seq, int) and not isinstance(seq, bool) and 0 <= seq < 1 << 63
+    kind = str(args.get("Collective name") or name.collective or name.short_name)
+    return _group(timeline, args, row), kind, seq if numbered else -1  # type: ignore[return-value]
 
 
 def _group(timeline: Timeline, args: Mapping[str, object], row: int) -> str:

@@ -14,7 +14,8 @@ class QualityFacts:
 
     ``gpu_events`` are the valid ones, ``invalid_events`` those left out.  Times are ns of kernel time:
     ``unattributed_ns`` has no op, ``unlinked_ns`` is the part of it that has no launch either (§5).
-    ``peak_known`` is false when a kernel's work is known and its roof is not.
+    ``peak_known`` is false when a kernel's work is known and its roof is not; ``gpu_lost`` says that
+    calls of a GPU's runtime were recorded and nothing that the GPU did.
     """
 
     gpu_events: int = 0
@@ -33,6 +34,7 @@ class QualityFacts:
     missing_ranks: int = 0
     unexplained_idle: bool = False
     salvaged: bool = False
+    gpu_lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ def graph_under_recorded(facts: QualityFacts) -> bool:
 
 def _unreliable(facts: QualityFacts) -> Iterator[str]:
     everything = facts.gpu_events + facts.invalid_events
+    if facts.gpu_lost:
+        yield "incomplete: calls of the GPU runtime were recorded, the GPU work itself was not"
     if facts.salvaged:
         yield "the trace was cut off and salvaged"
     if graph_under_recorded(facts):

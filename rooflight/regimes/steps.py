@@ -118,6 +118,11 @@ def unexplained_idle(parts: Mapping[str, int]) -> bool:
     return parts.get("dependency", 0) * UNEXPLAINED_ONE_IN > wall
 
 
+def incomplete(confidence: str | None) -> str | None:
+    """The confidence of a verdict once its recording turns out to be incomplete: not high."""
+    return "medium" if confidence == "high" else confidence
+
+
 def _contest(parts: Mapping[str, int], wall: int) -> tuple[list[tuple[str, int]], bool]:
     """The candidates, largest first, and whether they are causes outside kernel work."""
     causes = grouped({p: parts.get(p, 0) for p in CAUSES})

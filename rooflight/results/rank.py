@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from rooflight.attribution.intervals import union
-from rooflight.protocol import Rank, Step
-from rooflight.regimes.steps import StepVerdict, run_regime, step_regime
+from rooflight.attribution.collectives import collective_calls
+from rooflight.attribution.intervals import EMPTY
+from rooflight.protocol import Cpu, CpuStep, Rank, Step
+from rooflight.regimes.quality import grade
+from rooflight.regimes.steps import StepVerdict, incomplete, run_regime, step_regime
 from rooflight.results import quality
 from rooflight.results.attribution import attribution_rows, host_api_ns
 from rooflight.results.cpu import cpu_device
 from rooflight.results.devices import device_figures
-from rooflight.results.kernels import kernel_rows
 from rooflight.results.launches import Columns, launch_columns
-from rooflight.results.ranks import AcrossRanks
+from rooflight.results.result import Exposed, RankResult
 from rooflight.results.stages import Stages
 from rooflight.results.steps import parts_us, step_row
 from rooflight.trace.tables import GpuKind
@@ -21,19 +24,37 @@ from rooflight.trace.timeline import Timeline
 from rooflight.units import us
 
 
-def analyse_rank(s: Stages) -> tuple[Rank, Columns]:
-    """The result of one recording, and its launches in columns."""
-    timeline = s.timeline
-    rows, place = kernel_rows(timeline, s.groups.rows, s.regimes)
+def analyse_rank(s: Stages) -> RankResult:
+    """The result of one recording, as if it were all there is of the run."""
     rank = _rank(s)
-    rank.kernels = rows
+    rank.kernels = s.table[0]
     _devices(rank, s)
     _attribution(rank, s)
     if s.headline is None:
         _on_cpu(rank, s)
     else:
         _on_gpu(rank, s, s.headline)
-    return rank, launch_columns(timeline, s.links, s.groups, place, rows, s.steps)
+    meta = s.timeline.meta
+    calls = collective_calls(s.timeline, s.names, s.is_comm)
+    return RankResult(s.timeline.source, rank, meta.world_size, meta.base_ns, s.quality, calls, _exposed(s))
+
+
+def launches(s: Stages) -> Columns:
+    """The GPU events of the recording in columns."""
+    rows, place = s.table
+    return launch_columns(s.timeline, s.links, s.groups, place, rows, s.steps)
+
+
+def regrade(result: RankResult, missing_ranks: int) -> None:
+    """Ranks of the run that are missing take the best grade away, and the verdicts that rest on it."""
+    if not missing_ranks:
+        return
+    rank, facts = result.rank, replace(result.facts, missing_ranks=missing_ranks)
+    judged = grade(facts)
+    rank.grade, rank.grade_reasons = judged.grade, judged.reasons
+    verdicts: list[Rank | Step | Cpu | CpuStep] = [rank, *rank.steps, *rank.inferred_steps]
+    for verdict in [*verdicts, rank.cpu, *rank.cpu.steps] if rank.cpu else verdicts:
+        verdict.regime_confidence = incomplete(verdict.regime_confidence)
 
 
 def _rank(s: Stages) -> Rank:
@@ -115,17 +136,10 @@ def _on_cpu(rank: Rank, s: Stages) -> None:
         rank.cpu = cpu_device(s.cpu, s.steps, grade=rank.grade, doubt=s.doubt, withheld=rank.verdict_withheld)
 
 
-def split_communication(rank: Rank, s: Stages, across: AcrossRanks) -> None:
-    """Exposed communication of each step before the last rank had arrived (wait), and after (transfer)."""
-    if s.headline is None:
-        return
-    base = s.timeline.meta.base_ns
-    spans = np.array(across.waits(rank.rank), np.int64).reshape(-1, 2) - base
-    waiting = s.partitions[s.headline].exposed(union(spans[:, 0], spans[:, 1]))
-    for step, f in zip(rank.steps, s.figures, strict=True):
-        wait = waiting.within(f.span.start, f.span.end)
-        step.wait_us = us(wait)
-        step.transfer_us = us(f.parts[s.headline]["communication"] - wait)
+def _exposed(s: Stages) -> Exposed:
+    spans = EMPTY if s.headline is None else s.partitions[s.headline].communication
+    bounds = np.array([(f.span.start, f.span.end) for f in s.figures], np.int64).reshape(-1, 2)
+    return Exposed(spans[:, 0], spans[:, 1], bounds[:, 0], bounds[:, 1])
 
 
 def _first_kernel(timeline: Timeline) -> str | None:

@@ -1,73 +1,90 @@
-"""Collectives over the ranks of a run: clocks, stragglers, waiting and transfer (DEFINITIONS §8)."""
+"""Collectives over the ranks of a run: stragglers, waiting and transfer (DEFINITIONS §8)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from statistics import median
+from dataclasses import dataclass
+from itertools import pairwise
 
-from rooflight.attribution.collectives import Call
+import numpy as np
+
+from rooflight.attribution.intervals import Clipper, Set, intersection, union
 from rooflight.protocol import Collective, Flag
-from rooflight.units import us
-
-_LEAST_OFFSET_NS = 10_000
-_SURE_MADS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class RankCalls:
-    """One rank's collectives; ``host`` is ``None`` when the recording does not name it."""
-
-    rank: int
-    host: str | None
-    calls: Sequence[Call]
-
-
-@dataclass(frozen=True, slots=True)
-class Instance:
-    """One collective on every rank that takes part, by rank."""
-
-    n: int
-    group: str
-    all_rank: bool
-    calls: Mapping[int, Call]
+from rooflight.results.clocks import offsets
+from rooflight.results.instances import Instances, match
+from rooflight.results.result import RankResult
+from rooflight.trace.tables import I64
+from rooflight.units import NS_PER_US, us
 
 
 @dataclass(frozen=True, slots=True)
 class AcrossRanks:
     """``offsets`` are ns by which a rank's clock is ahead of the lowest rank's; ``unaligned`` names
-    the groups whose ranks did not record the same sequence."""
+    the groups whose ranks did not record the same sequence.
 
-    instances: Sequence[Instance] = ()
-    offsets: Mapping[int, int] = field(default_factory=dict)
-    unaligned: Sequence[str] = ()
+    Of each collective: ``last`` is the last arrival, ``completion`` the last end; of each member:
+    ``arrival``; all in ns on the common clock.
+    """
 
-    def arrivals(self, instance: Instance) -> dict[int, int]:
-        """When each rank came, on the common clock, in ns."""
-        return {r: c.start - self.offsets.get(r, 0) for r, c in instance.calls.items()}
+    ranks: Sequence[RankResult]
+    instances: Instances
+    offsets: Mapping[int, int]
+    unaligned: Sequence[str]
+    arrival: I64
+    last: I64
+    completion: I64
 
-    def waits(self, rank: int) -> list[tuple[int, int]]:
-        """The intervals [arrival, last arrival) of a rank within its own calls, on its own wall clock."""
-        spans = []
-        for instance in self.instances:
-            own = instance.calls.get(rank)
-            if own is not None:
-                last = max(self.arrivals(instance).values()) + self.offsets.get(rank, 0)
-                spans.append((own.start, max(own.start, min(own.end, last))))
-        return spans
+    @property
+    def wait(self) -> I64:
+        """Row-aligned with the members: how long each waited for the last, in ns."""
+        return self.last[self.instances.of_member] - self.arrival
 
 
-def across_ranks(ranks: Sequence[RankCalls]) -> AcrossRanks:
-    """Match the collectives of several ranks and put their clocks together."""
+def across_ranks(ranks: Sequence[RankResult]) -> AcrossRanks | None:
+    """Match the collectives of the ranks, in order, and put their clocks together; ``None`` for one."""
     if len(ranks) < 2:
-        return AcrossRanks()
-    instances, unaligned = _instances(ranks)
-    return AcrossRanks(instances, _offsets(ranks, instances), unaligned)
+        return None
+    instances, unaligned = match(ranks)
+    ahead = offsets(ranks, instances)
+    by_rank = np.array([ahead.get(r.rank.rank, 0) for r in ranks], np.int64)[instances.rank]
+    arrival, end, first = instances.start - by_rank, instances.end - by_rank, instances.first[:-1]
+    last, completion = (np.maximum.reduceat(t, first) if len(instances) else first for t in (arrival, end))
+    return AcrossRanks(ranks, instances, ahead, unaligned, arrival, last, completion)
 
 
 def collective_rows(across: AcrossRanks) -> list[Collective]:
-    """A row per collective: who came last, who waited how long, how long the transfer took."""
-    return [_row(across, i) for i in across.instances]
+    """A row per collective, in order of the first arrival: who came last, who waited how long, how
+    long the transfer took."""
+    i = across.instances
+    numbers = np.array([r.rank.rank for r in across.ranks], object)
+    keys = np.array([str(n) for n in numbers], object)[i.rank].tolist()
+    wait_us = (across.wait / NS_PER_US).tolist()
+    straggler = numbers[_stragglers(across)].tolist()
+    transfer_us = (np.maximum(across.completion - across.last, 0) / NS_PER_US).tolist()
+    members = [slice(*pair) for pair in pairwise(i.first.tolist())]
+    group, n = i.group.tolist(), i.n.tolist()
+    return [
+        Collective(
+            n=n[c],
+            group=i.groups[group[c]],
+            straggler=straggler[c],
+            transfer_us=transfer_us[c],
+            wait_us=dict(zip(keys[members[c]], wait_us[members[c]], strict=True)),
+        )
+        for c in _by_arrival(across)
+    ]
+
+
+def split_communication(across: AcrossRanks) -> None:
+    """Exposed communication of each step before the last rank had arrived (wait), and after (transfer)."""
+    if not len(across.instances):
+        return
+    order = np.argsort(across.instances.rank, kind="stable")
+    bounds = np.searchsorted(across.instances.rank[order], np.arange(len(across.ranks) + 1))
+    wait = across.wait
+    for r, result in enumerate(across.ranks):
+        mine = order[bounds[r] : bounds[r + 1]]
+        _split(result, _waiting(result, across.instances.call[mine], wait[mine]))
 
 
 def flags(across: AcrossRanks) -> list[Flag]:
@@ -82,94 +99,36 @@ def flags(across: AcrossRanks) -> list[Flag]:
     return found
 
 
-def _row(across: AcrossRanks, instance: Instance) -> Collective:
-    arrivals = across.arrivals(instance)
-    last = max(arrivals.values())
-    completion = max(c.end - across.offsets.get(r, 0) for r, c in instance.calls.items())
-    return Collective(
-        n=instance.n,
-        group=instance.group,
-        straggler=min(r for r, t in arrivals.items() if t == last),
-        transfer_us=us(max(0, completion - last)),
-        wait_us={str(r): us(last - t) for r, t in sorted(arrivals.items())},
-    )
+def _stragglers(across: AcrossRanks) -> I64:
+    """The lowest of the ranks that came last, by its place, of each collective."""
+    i = across.instances
+    rank = np.where(across.wait == 0, i.rank, len(across.ranks))
+    lowest: I64 = np.minimum.reduceat(rank, i.first[:-1]) if len(i) else rank
+    return lowest
 
 
-# -- which call is which ------------------------------------------------------------------------------
+def _by_arrival(across: AcrossRanks) -> list[int]:
+    i = across.instances
+    if not len(i):
+        return []
+    begin = np.minimum.reduceat(across.arrival, i.first[:-1])
+    order: list[int] = np.lexsort((i.n, i.group, begin)).tolist()
+    return order
 
 
-def _instances(ranks: Sequence[RankCalls]) -> tuple[list[Instance], list[str]]:
-    groups: dict[str, dict[int, list[Call]]] = {}
-    for r in ranks:
-        for call in r.calls:
-            groups.setdefault(call.group, {}).setdefault(r.rank, []).append(call)
-    instances: list[Instance] = []
-    unaligned: list[str] = []
-    for group, by_rank in groups.items():
-        if len(by_rank) < 2:
-            continue
-        matched = _matched(by_rank)
-        if matched is None:
-            unaligned.append(group)
-            continue
-        instances += [
-            Instance(n, group, all(c.all_rank for c in calls.values()), calls)
-            for n, calls in enumerate(matched)
-        ]
-    instances.sort(key=lambda i: min(c.start for c in i.calls.values()))
-    return instances, unaligned
+def _waiting(result: RankResult, call: I64, wait: I64) -> Set:
+    """When a rank waited within its own calls, on its own clock."""
+    start, end = result.calls.start[call], result.calls.end[call]
+    return union(start, start + np.minimum(wait, end - start))
 
 
-def _matched(by_rank: Mapping[int, Sequence[Call]]) -> list[dict[int, Call]] | None:
-    """The calls of a group put together: by number, else by place if all ranks did the same."""
-    if all(c.seq is not None for calls in by_rank.values() for c in calls):
-        return _by_number(by_rank)
-    kinds = [[c.kind for c in calls] for calls in by_rank.values()]
-    if any(k != kinds[0] for k in kinds):
-        return None
-    return [{r: calls[i] for r, calls in by_rank.items()} for i in range(len(kinds[0]))]
-
-
-def _by_number(by_rank: Mapping[int, Sequence[Call]]) -> list[dict[int, Call]]:
-    numbered: dict[int, dict[int, Call]] = {}
-    for r, calls in by_rank.items():
-        for c in calls:
-            numbered.setdefault(c.seq or 0, {}).setdefault(r, c)
-    return [calls for _, calls in sorted(numbered.items()) if len(calls) == len(by_rank)]
-
-
-# -- clocks -------------------------------------------------------------------------------------------
-
-
-def _offsets(ranks: Sequence[RankCalls], instances: Sequence[Instance]) -> dict[int, int]:
-    """By how much each clock is ahead of the lowest rank's, where that is sure; others are left out."""
-    reference = min(ranks, key=lambda r: r.rank)
-    clocks: dict[str, list[int]] = {}
-    for r in ranks:
-        clocks.setdefault(r.host or f"rank {r.rank}", []).append(r.rank)
-    here = next(set(members) for members in clocks.values() if reference.rank in members)
-    result: dict[int, int] = {}
-    for members in clocks.values():
-        if reference.rank in members:
-            continue
-        offset = _offset(instances, here, set(members))
-        if offset:
-            result |= dict.fromkeys(members, offset)
-    return result
-
-
-def _offset(instances: Sequence[Instance], here: set[int], there: set[int]) -> int:
-    ahead = [
-        calls[b].end - calls[a].end
-        for i in instances
-        if i.all_rank
-        for calls in (i.calls,)
-        for a in here & calls.keys()
-        for b in there & calls.keys()
-    ]
-    if not ahead:
-        return 0
-    middle = median(ahead)
-    spread = median(abs(d - middle) for d in ahead)
-    sure = abs(middle) > _LEAST_OFFSET_NS and abs(middle) > _SURE_MADS * spread
-    return round(middle) if sure else 0
+def _split(result: RankResult, waiting: Set) -> None:
+    exposed = result.exposed
+    spans = np.column_stack((exposed.start, exposed.end))
+    whole, waited = Clipper(spans), Clipper(intersection(spans, waiting))
+    bounds = zip(exposed.step_start.tolist(), exposed.step_end.tolist(), strict=True)
+    # A rank without GPU work has steps, and no parts that could be split.
+    for step, (start, end) in zip(result.rank.steps, bounds, strict=False):
+        wait = waited.within(start, end)
+        step.wait_us = us(wait)
+        step.transfer_us = us(whole.within(start, end) - wait)

@@ -8,7 +8,6 @@ from functools import cached_property
 
 import numpy as np
 
-from rooflight.attribution.collectives import collective_calls
 from rooflight.attribution.idle import HostActivity
 from rooflight.attribution.launches import Links, link
 from rooflight.attribution.steps import StepSpan, find_steps
@@ -16,7 +15,7 @@ from rooflight.cost.launches import LaunchCosts, attach
 from rooflight.errors import TooLarge
 from rooflight.hardware import cpu_roofs
 from rooflight.kernels import KernelName, classify, is_communication
-from rooflight.protocol import Calibration, Flag
+from rooflight.protocol import Calibration, Flag, Kernel
 from rooflight.regimes.kernels import Verdict
 from rooflight.regimes.partition import RANK, Partition, partition
 from rooflight.regimes.quality import Grade, QualityFacts, grade
@@ -25,8 +24,7 @@ from rooflight.results import quality
 from rooflight.results.attribution import Delays, graph_launches, launch_delays
 from rooflight.results.cpu import CpuRecording, cpu_recording
 from rooflight.results.devices import kernel_sum
-from rooflight.results.kernels import verdicts
-from rooflight.results.ranks import RankCalls
+from rooflight.results.kernels import kernel_rows, verdicts
 from rooflight.results.roofs import DeviceRoofs, device_roofs
 from rooflight.results.steps import StepFigures, step_figures
 from rooflight.roofline.groups import Groups, group_launches
@@ -35,7 +33,6 @@ from rooflight.trace.timeline import Timeline
 
 #: Every step has parts on every device; one process has a handful of these and some thousand steps.
 MAX_CELLS = 250_000
-_NOT_RECORDED = "calls of the GPU runtime were recorded, the GPU work itself was not"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +46,9 @@ class Options:
 class Stages:
     """One recording on its way; whatever is asked for is computed then, and kept."""
 
-    def __init__(self, timeline: Timeline, options: Options, *, missing_ranks: int = 0) -> None:
+    def __init__(self, timeline: Timeline, options: Options) -> None:
         self.timeline = timeline
         self.options = options
-        self.missing_ranks = missing_ranks
 
     @cached_property
     def links(self) -> Links:
@@ -94,6 +90,11 @@ class Stages:
     def regimes(self) -> list[Verdict]:
         """Row-aligned with the groups."""
         return verdicts(self.timeline, self.groups.rows, self.is_comm, self.devices.roofs)
+
+    @cached_property
+    def table(self) -> tuple[list[Kernel], list[int]]:
+        """The kernel table, and the place in it of each group."""
+        return kernel_rows(self.timeline, self.groups.rows, self.regimes)
 
     @cached_property
     def window(self) -> tuple[int, int]:
@@ -144,12 +145,6 @@ class Stages:
         """Parts of the whole recording in ns, by device."""
         return {d: p.parts(*self.window) for d, p in self.partitions.items()}
 
-    @property
-    def calls(self) -> RankCalls:
-        """The collectives of this rank, for the comparison with the others."""
-        meta = self.timeline.meta
-        return RankCalls(meta.rank or 0, meta.host, collective_calls(self.timeline, self.names, self.is_comm))
-
     @cached_property
     def delays(self) -> Delays:
         return launch_delays(self.timeline, self.links)
@@ -194,19 +189,19 @@ class Stages:
 
     @cached_property
     def quality(self) -> QualityFacts:
-        facts = replace(quality.facts(self.seen, self.ns_by_origin), missing_ranks=self.missing_ranks)
+        """What the grade is made from; which ranks are missing only the run knows."""
+        facts = quality.facts(self.seen, self.ns_by_origin)
         if self.cpu is None:
             return facts
-        return replace(facts, kernel_ns=sum(self.ns_by_origin.values()), peak_known=self.cpu.peak_known)
+        # Work that was launched on a GPU and not recorded is no work of the CPU.
+        calls = np.isin(self.timeline.host.kind, (HostKind.RUNTIME, HostKind.DRIVER))
+        kernel_ns = sum(self.ns_by_origin.values())
+        return replace(facts, kernel_ns=kernel_ns, peak_known=self.cpu.peak_known, gpu_lost=bool(calls.any()))
 
     @cached_property
     def grade(self) -> Grade:
-        """The grade; work that was launched on a GPU and not recorded is no work of the CPU."""
-        judged = grade(self.quality)
-        calls = np.isin(self.timeline.host.kind, (HostKind.RUNTIME, HostKind.DRIVER))
-        if self.cpu is None or not calls.any():
-            return judged
-        return Grade("unreliable", [_NOT_RECORDED, *judged.reasons], f"incomplete: {_NOT_RECORDED}")
+        """The grade, if no rank of the run is missing."""
+        return grade(self.quality)
 
     @cached_property
     def flags(self) -> list[Flag]:

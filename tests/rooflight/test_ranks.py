@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rooflight import analyze
+from rooflight import Options, analyze
 from rooflight.protocol import Document
+from rooflight.results.rank import analyse_rank
+from rooflight.results.result import decode, encode
+from rooflight.results.stages import Stages
 from rooflight.trace.timeline import Timeline
 from tests.drawing import timeline_from_events
 
@@ -140,3 +144,93 @@ def test_any_offset_is_found_and_changes_no_wait(calls: list[tuple[int, int, int
     true, off = run(*ranks(0)), run(*ranks(ahead))
     assert off.clock_offset_us == {"1": ahead}
     assert off.collectives == true.collectives
+
+
+def test_messages_and_collectives_of_one_group_are_numbered_apart() -> None:
+    """The group's first message and its first all-reduce both carry Seq 1; rank 1 made them in the
+    other order."""
+    message = {"Process Group Name": "dp", "Process Group Ranks": "[0, 1]", "Collective name": "send"}
+    doc = run(
+        rank(0, [(0, 10, {**message, "Seq": 1}), dp(100, 10, Seq=1)]),
+        rank(1, [dp(105, 5, Seq=1), (200, 10, {**message, "Seq": 1})]),
+    )
+    assert [(c.straggler, c.wait_us) for c in doc.collectives] == [
+        (1, {"0": 200, "1": 0}),
+        (1, {"0": 5, "1": 0}),
+    ]
+
+
+def test_each_collective_counts_once_for_the_clock_of_a_host() -> None:
+    """Ends of b's ranks 2 and 3 against those of a's 0 and 1, which are 100 + 1000 i: 500 and 520 ahead
+    in two collectives (middle 510), 600 and 620 in a third (610): the median of 510, 510, 610 is 510."""
+    members = {"Process Group Name": "all"}
+
+    def calls(*ends: float) -> list[Call]:
+        return [(1000 * i, 100 + ahead, members) for i, ahead in enumerate(ends)]
+
+    doc = run(
+        rank(0, calls(0, 0, 0), world=4, host="a"),
+        rank(1, calls(0, 0, 0), world=4, host="a"),
+        rank(2, calls(500, 500, 600), world=4, host="b"),
+        rank(3, calls(520, 520, 620), world=4, host="b"),
+    )
+    assert doc.clock_offset_us == {"2": 510, "3": 510}
+
+
+def test_a_host_that_is_called_like_a_rank_has_its_own_clock() -> None:
+    members = {"Process Group Name": "all"}
+    doc = run(
+        rank(0, [(1000, 100, members)], world=3),
+        rank(1, [(1000, 200, members)], world=3),
+        rank(2, [(1000, 400, members)], world=3, host="rank 1"),
+    )
+    assert doc.clock_offset_us == {"1": 100, "2": 300}
+
+
+def test_clocks_that_are_decades_apart_lose_no_nanosecond() -> None:
+    """Rank 1 counts from the epoch, rank 0 from 0: 1.7e9 s and 7 ns apart."""
+    ahead = 1_700_000_000 * 10**9 + 7
+    doc = run(
+        rank(0, [dp(1000 * i, 100) for i in (1, 2)]),
+        timeline_at(ahead, rank(1, [dp(1000 * i + i, 100 - i) for i in (1, 2)])),
+    )
+    assert doc.clock_offset_us == {"1": ahead / 1000}
+    assert [c.wait_us for c in doc.collectives] == [{"0": 1, "1": 0}, {"0": 2, "1": 0}]
+
+
+def timeline_at(base_ns: int, timeline: Timeline) -> Timeline:
+    """The same recording, whose clock stands at ``base_ns``."""
+    return replace(timeline, meta=replace(timeline.meta, base_ns=base_ns))
+
+
+@pytest.mark.parametrize("base_ns", [2**63 - 1, 2**62])
+def test_a_clock_beyond_all_reason_ends_in_an_answer(base_ns: int) -> None:
+    far = timeline_at(base_ns, rank(1, [dp(0, 10), dp(9e12, 10)]))
+    doc = run(rank(0, [dp(-9e12, 10), dp(0, 10)]), far)
+    assert len(doc.collectives) == 2
+
+
+def test_numbers_beyond_int64_are_none() -> None:
+    doc = run(rank(0, [dp(0, 10, Seq=2**70)]), rank(1, [dp(3, 7, Seq=1)]))
+    [c] = doc.collectives
+    assert c.wait_us == {"0": 3, "1": 0}
+
+
+def test_groups_of_one_rank_are_no_collectives() -> None:
+    alone = {"Process Group Name": "alone"}
+    doc = run(rank(0, [(0, 10, alone), dp(20, 10)]), rank(1, [dp(20, 10)]))
+    assert [c.group for c in doc.collectives] == ["dp [0, 1]"]
+    assert doc.flags == []
+
+
+def test_a_result_travels_as_bytes() -> None:
+    s = Stages(rank(1, [dp(100, 80, Seq=4)], step=(0, 200)), Options())
+    result = analyse_rank(s)
+    back = decode(encode(result))
+    assert back.rank == result.rank
+    assert (back.source, back.world_size, back.base_ns, back.facts) == ("drawn.json", 2, 0, result.facts)
+    for kept, want in ((back.calls, result.calls), (back.exposed, result.exposed)):
+        for name in want.__slots__:
+            assert list(getattr(kept, name)) == list(getattr(want, name))
+    assert (back.calls.seq.tolist(), back.calls.start.tolist()) == ([4], [100_000])
+    assert (back.exposed.start.tolist(), back.exposed.step_end.tolist()) == ([100_000], [200_000])

@@ -1,0 +1,70 @@
+"""What is left of a rank's recording once it is analysed: all that the other ranks need of it.
+
+It is small, whatever the recording's size, and travels as bytes (:func:`encode`, :func:`decode`): from
+the process that analysed the rank to the one that puts the run together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from rooflight.attribution.collectives import Calls
+from rooflight.protocol import Rank
+from rooflight.regimes.quality import QualityFacts
+from rooflight.trace.tables import I64
+
+
+@dataclass(frozen=True, slots=True)
+class Exposed:
+    """Exposed communication of the headline device as disjoint, sorted intervals, and the steps as
+    ``rank.steps`` has them; in ns on the rank's own clock."""
+
+    start: I64
+    end: I64
+    step_start: I64
+    step_end: I64
+
+
+class RankResult(Struct, frozen=True):
+    """One rank: its row as if no rank were missing, and the evidence for what depends on the others.
+
+    ``base_ns`` puts the rank's own clock on the wall clock.
+    """
+
+    source: str
+    rank: Rank
+    world_size: int | None
+    base_ns: int
+    facts: QualityFacts
+    calls: Calls
+    exposed: Exposed
+
+
+def encode(result: RankResult) -> bytes:
+    """The result as MessagePack; columns are their bytes."""
+    return _encoder.encode(result)
+
+
+def decode(data: bytes) -> RankResult:
+    """What :func:`encode` wrote; raises ``msgspec.DecodeError`` for anything else."""
+    return _decoder.decode(data)
+
+
+def _bytes_of(value: Any) -> bytes:
+    if not isinstance(value, np.ndarray):
+        raise NotImplementedError(type(value))
+    return value.tobytes()
+
+
+def _column(kind: Any, data: bytes) -> Any:
+    # The element type stands in the annotation: NDArray[np.int64] is ndarray[shape, dtype[int64]].
+    return np.frombuffer(data, get_args(get_args(kind)[1])[0])
+
+
+_encoder = msgspec.msgpack.Encoder(enc_hook=_bytes_of)
+_decoder = msgspec.msgpack.Decoder(RankResult, dec_hook=_column)
