@@ -172,6 +172,7 @@ class Kernel(Struct):
     above_peak: bool = False
     input_types: Text | None = None
     histogram: list[int] = field(default_factory=list)
+    module_path: Text | None = None
 
 
 class Ceiling(Struct):
@@ -299,6 +300,7 @@ class Rank(Struct):
     memory: MemoryPeaks | None = None
     attribution: list[Attribution] = field(default_factory=list)
     attribution_op_time_us: dict[str, float] = field(default_factory=dict)
+    phases_us: dict[str, float] = field(default_factory=dict)
     attributed_kernels: int = 0
     unattributed_us: float = 0.0
     launch_delay_us: dict[str, float | None] = field(default_factory=dict)

@@ -55,7 +55,7 @@ class HostActivity:
         self._timeline = timeline
         names = timeline.names
         kind, name = timeline.host.kind, timeline.host.name
-        self._input = _named(names, lambda n: _is_input(n, input_names))[name]
+        self._input = _named(names, lambda n: is_input(n, input_names))[name]
         self._sync = _named(names, lambda n: n in _SYNC_NAMES or bool(_SYNC_CALL.match(n)))[name]
         step = _named(names, lambda n: bool(_STEP.fullmatch(n)))[name]
         self._dispatch: Mask = (kind != HostKind.PYTHON) & ~step
@@ -218,7 +218,8 @@ def _intervals(gaps: _Gaps, which: Mask) -> Set:
     return union(gaps.start[which], gaps.end[which])
 
 
-def _is_input(name: str, wanted: Sequence[str]) -> bool:
+def is_input(name: str, wanted: Sequence[str] = INPUT_NAMES) -> bool:
+    """Whether a host row of this name waits for the next batch."""
     return any(name == w or (w.endswith("#") and name.startswith(w)) for w in wanted)
 
 

@@ -1,7 +1,8 @@
-"""GPU event to launch, launch to op and module (DEFINITIONS §5).
+"""GPU event to launch, launch to op, module and compiled region (DEFINITIONS §5).
 
 A GPU event belongs to the API call with the same ``correlation``, never by ``External id``, which is
-another number space.  The op is the innermost one on the calling thread that encloses the launch.
+another number space.  The op is the innermost one on the calling thread that encloses the launch.  What
+the backward pass launches belongs to the module of its forward op.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rooflight.attribution.nesting import Spans, innermost, parents
+from rooflight.attribution.forward import forward_ops, processes
+from rooflight.attribution.modules import GRAPH, REGION, module_frames, named
+from rooflight.attribution.nesting import Nest, Spans
 from rooflight.trace.tables import I64, HostKind, Mask, values_at
 from rooflight.trace.timeline import Timeline
 
@@ -19,25 +22,47 @@ from rooflight.trace.timeline import Timeline
 class Links:
     """Row-aligned with ``timeline.gpu``: rows of ``timeline.host``, -1 where there is none.
 
+    ``forward`` is the forward op of what a backward op launched.  ``module`` is the innermost nn.Module
+    around the launch, else that of the forward op, else ``region``: the compiled code around either.
+    ``parent`` is row-aligned with ``timeline.host``: the op around each op.
     ``ambiguous`` counts correlation ids that several launches carry and that therefore link nothing.
     """
 
     launch: I64
     op: I64
+    forward: I64
     module: I64
+    region: I64
+    parent: I64
     ambiguous: int
 
 
 def link(timeline: Timeline) -> Links:
-    """Tie every GPU event to its launch, op and nn.Module."""
+    """Tie every GPU event to its launch, op, forward op, nn.Module and compiled region."""
     launch, ambiguous = _launches(timeline)
     linked = np.flatnonzero(launch >= 0)
-    op, module = np.full(launch.size, -1, np.int64), np.full(launch.size, -1, np.int64)
-    op[linked] = enclosing(timeline, launch[linked], timeline.host.kind == HostKind.CPU_OP)
-    frames = _module_frames(timeline)
-    if frames.any():
-        module[linked] = enclosing(timeline, launch[linked], frames)
-    return Links(launch, op, module, ambiguous)
+    op, parent = _ops(timeline, launch[linked])
+    homes = _homes(timeline, launch[linked])
+
+    def column(values: I64) -> I64:
+        return _spread(values, linked, launch.size)
+
+    return Links(
+        launch=launch,
+        op=column(op),
+        forward=column(homes.forward),
+        module=column(homes.module),
+        region=column(homes.region),
+        parent=parent,
+        ambiguous=ambiguous,
+    )
+
+
+def _spread(column: I64, rows: I64, size: int) -> I64:
+    """A column of ``size`` with these values at ``rows``, else -1."""
+    result = np.full(size, -1, np.int64)
+    result[rows] = column
+    return result
 
 
 def _launches(timeline: Timeline) -> tuple[I64, int]:
@@ -61,9 +86,7 @@ def _launches(timeline: Timeline) -> tuple[I64, int]:
 
 def _several_processes(timeline: Timeline, calls: I64, first: I64, counts: I64) -> Mask:
     """Correlation ids that calls of more than one process carry: files of several ranks in one."""
-    pids = {pid: i for i, pid in enumerate({pid for pid, _ in timeline.threads})}
-    of_thread = np.array([pids[pid] for pid, _ in timeline.threads], np.int64)
-    pid = of_thread[timeline.host.thread[calls]]
+    pid = processes(timeline)[timeline.host.thread[calls]]
     twice: Mask = np.zeros(first.size, bool)
     many = np.flatnonzero(counts > 1)
     if many.size:
@@ -72,20 +95,65 @@ def _several_processes(timeline: Timeline, calls: I64, first: I64, counts: I64) 
     return twice
 
 
-def _module_frames(timeline: Timeline) -> Mask:
-    names = np.array([n.startswith("nn.Module: ") for n in timeline.names], bool)
-    mask: Mask = timeline.host.kind == HostKind.PYTHON
-    if names.size:
-        mask &= names[timeline.host.name]
-    return mask
-
-
-def enclosing(timeline: Timeline, rows: I64, among: Mask) -> I64:
-    """For each host row, the innermost row of ``among`` on its thread that encloses its start; else -1."""
+def _ops(timeline: Timeline, rows: I64) -> tuple[I64, I64]:
+    """The innermost op around each of ``rows``, and the op around each host row that is an op."""
     host = timeline.host
-    candidates = np.flatnonzero(among)
-    found = innermost(_spans(timeline, candidates), host.thread[rows], host.start[rows])
-    return values_at(candidates, found, -1)
+    ops = np.flatnonzero(host.kind == HostKind.CPU_OP)
+    nest = Nest(_spans(timeline, ops))
+    around = values_at(ops, nest.innermost(host.thread[rows], host.start[rows]), -1)
+    return around, _spread(values_at(ops, nest.parents(), -1), ops, len(host))
+
+
+@dataclass(frozen=True, slots=True)
+class _Homes:
+    """What launches belong to beside their op, row-aligned with them."""
+
+    forward: I64
+    module: I64
+    region: I64
+
+
+def _homes(timeline: Timeline, rows: I64) -> _Homes:
+    pairs = forward_ops(timeline)
+    backward = enclosing(timeline, rows, pairs.backward)
+    forward = values_at(_spread(pairs.forward, pairs.backward, len(timeline.host)), backward, -1)
+    region = _regions(timeline, rows, forward)
+    module = _modules(timeline, rows, backward, forward)
+    return _Homes(forward, np.where(module >= 0, module, region), region)
+
+
+def _modules(timeline: Timeline, rows: I64, backward: I64, forward: I64) -> I64:
+    """The module around each launch, or around the forward op of the backward op around it: whichever
+    of module and backward op is nearer to the launch says more, as where a checkpoint runs it again."""
+    start, frames = timeline.host.start, np.flatnonzero(module_frames(timeline))
+    own, theirs = (enclosing(timeline, r, frames) for r in (rows, forward))
+    farther = (own >= 0) & (values_at(start, own, 0) < values_at(start, backward, 0)) & (backward >= 0)
+    return np.where((theirs >= 0) & ((own < 0) | farther), theirs, own)
+
+
+def _regions(timeline: Timeline, rows: I64, forward: I64) -> I64:
+    """The compiled region around each launch or its forward op, else the compiled graph around it."""
+    region = np.full(rows.size, -1, np.int64)
+    for prefix in (REGION, GRAPH):
+        among = np.flatnonzero(named(timeline, prefix))
+        for at in (rows, forward):
+            region = np.where(region >= 0, region, enclosing(timeline, at, among))
+    return region
+
+
+def enclosing(timeline: Timeline, rows: I64, among: I64) -> I64:
+    """For each host row, the innermost of the rows ``among`` on its thread that encloses its start; -1
+    when there is none, and for the row -1."""
+    host = timeline.host
+    result = np.full(rows.size, -1, np.int64)
+    there = np.zeros(len(timeline.threads), bool)
+    there[host.thread[among]] = True
+    asked = np.flatnonzero(rows >= 0)
+    asked = asked[there[host.thread[rows[asked]]]]
+    if asked.size:
+        found = Nest(_spans(timeline, among)).innermost(host.thread[rows[asked]], host.start[rows[asked]])
+        result[asked] = values_at(among, found, -1)
+    return result
 
 
 def op_parents(timeline: Timeline) -> I64:
@@ -93,10 +161,7 @@ def op_parents(timeline: Timeline) -> I64:
 
     A child may end a little after its parent (clocks are read twice): only its start has to lie inside.
     """
-    parent = np.full(len(timeline.host), -1, np.int64)
-    ops = np.flatnonzero(timeline.host.kind == HostKind.CPU_OP)
-    parent[ops] = values_at(ops, parents(_spans(timeline, ops)), -1)
-    return parent
+    return _ops(timeline, np.empty(0, np.int64))[1]
 
 
 def _spans(timeline: Timeline, rows: I64) -> Spans:

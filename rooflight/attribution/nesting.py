@@ -28,17 +28,16 @@ def parents(spans: Spans) -> I64:
 
     Of two that start together the longer one is outside.  An interval may end after its parent.
     """
-    nest = _Nest(spans)
-    return nest.answer(spans.thread, spans.start, nest.place)
+    return Nest(spans).parents()
 
 
 def innermost(spans: Spans, thread: I64 | I32, at: I64) -> I64:
     """For each instant the interval that encloses it, by index; -1 when there is none."""
-    return _Nest(spans).answer(thread, at, None)
+    return Nest(spans).innermost(thread, at)
 
 
-class _Nest:
-    """The intervals in order of their start, with their depth."""
+class Nest:
+    """The intervals in order of their start, with their depth: made once, asked both ways."""
 
     def __init__(self, spans: Spans) -> None:
         self._spans = spans
@@ -49,12 +48,20 @@ class _Nest:
         self._begin = self._key(spans.thread[self._rows], spans.start[self._rows])
         self._finish = np.sort(self._key(spans.thread[self._rows], spans.end[self._rows]))
         #: Position of each interval in the order; an empty one has none and encloses nothing.
-        self.place = np.full(spans.start.size, -1, np.int64)
-        self.place[self._rows] = np.arange(self._rows.size)
+        self._place = np.full(spans.start.size, -1, np.int64)
+        self._place[self._rows] = np.arange(self._rows.size)
         own = np.arange(self._rows.size)
         self._depth = self._open(spans.thread[self._rows], spans.start[self._rows], own)
         self._by_depth = np.sort(self._depth * (own.size + 1) + own)
         self._tangled = self._overlapping(own)
+
+    def parents(self) -> I64:
+        """As :func:`parents`."""
+        return self._answer(self._spans.thread, self._spans.start, self._place)
+
+    def innermost(self, thread: I64 | I32, at: I64) -> I64:
+        """As :func:`innermost`."""
+        return self._answer(thread, at, None)
 
     def _key(self, thread: I64 | I32, at: I64) -> I64:
         """Thread and instant as one number; an instant between two known ones counts as the earlier."""
@@ -85,7 +92,7 @@ class _Nest:
         late = (parent >= 0) & (end > end[parent])
         return np.unique(self._spans.thread[self._rows[late]].astype(np.int64))
 
-    def answer(self, thread: I64 | I32, at: I64, place: I64 | None) -> I64:
+    def _answer(self, thread: I64 | I32, at: I64, place: I64 | None) -> I64:
         after = np.searchsorted(self._begin, self._key(thread, at), side="right")
         before = after if place is None else np.where(place >= 0, place, after)
         found = self._last_at(self._open(thread, at, before) - 1, before)
@@ -97,7 +104,7 @@ class _Nest:
         return result
 
     def _swept(self, thread: I64 | I32, at: I64, before: I64) -> I64:
-        """As :meth:`answer`, with the open calls of each thread on a stack."""
+        """As :meth:`_answer`, with the open calls of each thread on a stack."""
         result = np.full(at.size, -1, np.int64)
         end, rows = self._spans.end[self._rows].tolist(), self._rows.tolist()
         of_thread = self._spans.thread[self._rows].tolist()

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from rooflight.attribution.launches import Links, op_parents
+from rooflight.attribution.launches import Links
 from rooflight.cost.assign import assign
 from rooflight.cost.estimate import estimate
 from rooflight.cost.model import Cost, OpCall
@@ -56,7 +56,7 @@ class _Attacher:
         self._links = links
         self._kernels = kernels
         # Python's own integers: the loops below look at one row at a time.
-        self._parents: list[int] = op_parents(timeline).tolist()
+        self._parents: list[int] = links.parent.tolist()
         self._host_name: list[int] = timeline.host.name.tolist()
         self._host_args: list[int] = timeline.host.args.tolist()
         self._gpu_name: list[int] = timeline.gpu.name.tolist()

@@ -9,6 +9,7 @@ import numpy as np
 
 from rooflight.attribution.intervals import measure, union
 from rooflight.attribution.launches import Links
+from rooflight.attribution.phases import PHASES, phases
 from rooflight.protocol import Attribution, LaunchDelay
 from rooflight.roofline.groups import Group
 from rooflight.trace.tables import GpuKind, HostKind, rows_by
@@ -27,6 +28,15 @@ def attribution_rows(groups: Sequence[Group]) -> list[Attribution]:
         entry[1] += g.total_ns
     rows = [Attribution(name, op, count, us(ns)) for (name, op), (count, ns) in total.items()]
     return sorted(rows, key=lambda r: (-r.time_us, r.kernel, r.op or ""))
+
+
+def phases_us(timeline: Timeline, links: Links) -> dict[str, float]:
+    """Kernel time by the phase that launched it; phases without any are left out."""
+    gpu, rows = timeline.gpu, timeline.valid_gpu
+    kernels = rows[gpu.kind[rows] == GpuKind.KERNEL]
+    time = np.zeros(len(PHASES), np.int64)
+    np.add.at(time, phases(timeline, links)[kernels], gpu.end[kernels] - gpu.start[kernels])
+    return {phase: us(ns) for phase, ns in zip(PHASES, time.tolist(), strict=True) if ns}
 
 
 @dataclass(frozen=True, slots=True)

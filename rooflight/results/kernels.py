@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from rooflight.attribution.launches import Links
+from rooflight.attribution.modules import ModulePaths
 from rooflight.hardware.occupancy import Occupancy, occupancy
 from rooflight.kernels import MATRIX_FAMILIES
 from rooflight.protocol import Kernel, Roofs
@@ -61,11 +63,14 @@ def _occupancy(g: Group, device: DeviceProperties | None) -> Occupancy | None:
 
 
 def kernel_rows(
-    timeline: Timeline, groups: Sequence[Group], regimes: Sequence[Verdict]
+    timeline: Timeline, links: Links, groups: Sequence[Group], regimes: Sequence[Verdict]
 ) -> tuple[list[Kernel], list[int]]:
     """The rows, largest total time first, and the row of each group; ``share_pct`` is of all GPU work."""
     total = sum(g.total_ns for g in groups)
+    paths = ModulePaths(timeline)
     rows = [_row(timeline, g, v, total) for g, v in zip(groups, regimes, strict=True)]
+    for kernel, g in zip(rows, groups, strict=True):
+        kernel.module_path = paths.of(int(links.module[g.rows[0]]))
     order = sorted(range(len(rows)), key=lambda i: (-rows[i].time_us, rows[i].name, i))
     place = [0] * len(order)
     for row, group in enumerate(order):

@@ -12,7 +12,7 @@ from rooflight.protocol import Cpu, CpuStep, Rank, Step
 from rooflight.regimes.quality import grade
 from rooflight.regimes.steps import StepVerdict, incomplete, run_regime, step_regime
 from rooflight.results import quality
-from rooflight.results.attribution import attribution_rows, host_api_ns
+from rooflight.results.attribution import attribution_rows, host_api_ns, phases_us
 from rooflight.results.cpu import cpu_device
 from rooflight.results.devices import device_figures
 from rooflight.results.launches import Columns, launch_columns
@@ -98,6 +98,7 @@ def _attribution(rank: Rank, s: Stages) -> None:
         if row.op is not None:
             so_far = rank.attribution_op_time_us.get(row.op, 0.0)
             rank.attribution_op_time_us[row.op] = round(so_far + row.time_us, 3)
+    rank.phases_us = phases_us(timeline, s.links)
     rank.launch_delay_us, rank.launch_delay = s.delays.by_kernel, s.delays.summary
     rank.host_api_us = us(host_api_ns(timeline))
     known = [k.flops for k in rank.kernels if k.flops is not None and k.kind == "kernel"]

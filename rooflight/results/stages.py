@@ -94,7 +94,7 @@ class Stages:
     @cached_property
     def table(self) -> tuple[list[Kernel], list[int]]:
         """The kernel table, and the place in it of each group."""
-        return kernel_rows(self.timeline, self.groups.rows, self.regimes)
+        return kernel_rows(self.timeline, self.links, self.groups.rows, self.regimes)
 
     @cached_property
     def window(self) -> tuple[int, int]:
