@@ -34,6 +34,8 @@ from rooflight.retry import RETRIED_STATUS, Retry, retry_after_s
 
 API = "/api/v1"
 CHUNK = 1 << 18
+#: Media type of a file by its first two bytes; JSON has many beginnings.
+_MEDIA = {b"\x1f\x8b": "application/gzip", b"PK": "application/zip"}
 _MAX_ANSWER_BYTES = 8 << 20
 _FINISHED = ("done", "failed", "refused")
 T = TypeVar("T")
@@ -297,7 +299,7 @@ def _bytes(data: bytes) -> _Body:
 
 def _file(path: Path, on_progress: Callable[[int, int], None] | None) -> _Body:
     with _reading(path) as f:
-        size, gzipped = os.fstat(f.fileno()).st_size, f.read(2) == b"\x1f\x8b"
+        size, kind = os.fstat(f.fileno()).st_size, _MEDIA.get(f.read(2), "application/json")
 
     def chunks() -> Iterator[bytes]:
         sent = 0
@@ -309,7 +311,7 @@ def _file(path: Path, on_progress: Callable[[int, int], None] | None) -> _Body:
                 if on_progress:
                     on_progress(sent, size)
 
-    return _Body(size, chunks, "application/gzip" if gzipped else "application/json")
+    return _Body(size, chunks, kind)
 
 
 def _reading(path: Path) -> BinaryIO:

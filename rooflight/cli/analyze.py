@@ -19,6 +19,8 @@ from rooflight.protocol import Calibration, Document, encode
 if TYPE_CHECKING:
     from rooflight.trace.timeline import Timeline
 
+#: Of the traces in a folder.
+ENDINGS = (".json", ".json.gz", ".zip")
 FORMATS = ("table", "json", "md")
 _MAX_CALIBRATION_BYTES = 1 << 20
 #: No device is slower or faster, in TFLOP/s, GB/s or µs; the service takes the same.
@@ -31,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         type=Path,
         metavar="FILE",
-        help="traces of one run, one per rank, or a folder of them (*.json, *.json.gz)",
+        help="traces of one run, one per rank, or a folder of them (*.json, *.json.gz, *.zip)",
     )
     parser.add_argument("--gpu", metavar="NAME", help="the GPU it ran on, when the trace does not tell")
     parser.add_argument(
@@ -92,7 +94,7 @@ def write(document: Document, fmt: str, output: Path | None) -> None:
 
 
 def trace_files(paths: Sequence[Path]) -> list[Path]:
-    """The trace files named by ``paths``; of a folder its *.json and *.json.gz, by name."""
+    """The trace files named by ``paths``; of a folder its *.json, *.json.gz and *.zip, by name."""
     files: list[Path] = []
     for path in paths:
         try:
@@ -106,9 +108,11 @@ def trace_files(paths: Sequence[Path]) -> list[Path]:
 
 
 def _in_folder(folder: Path) -> list[Path]:
-    found = sorted(p for p in folder.iterdir() if p.is_file() and p.name.endswith((".json", ".json.gz")))
+    found = sorted(p for p in folder.iterdir() if p.is_file() and p.name.endswith(ENDINGS))
     if not found:
-        raise Refused("the folder holds no *.json or *.json.gz", where=str(folder), hint="name the traces")
+        raise Refused(
+            "the folder holds no *.json, *.json.gz or *.zip", where=str(folder), hint="name the traces"
+        )
     return found
 
 

@@ -16,7 +16,8 @@ __all__ = ["Limits", "read"]
 
 
 def read(path: str | PathLike[str], *, limits: Limits = DEFAULT_LIMITS, salvage: bool = False) -> Timeline:
-    """Read a trace of the torch profiler (``.json``, ``.json.gz``), or what :meth:`Timeline.save` wrote.
+    """Read a trace of the torch profiler (``.json``, ``.json.gz``, a zip with one of them), or what
+    :meth:`Timeline.save` wrote.
 
     What it is is told by the content, never by the name.  With ``salvage`` a truncated trace gives what it
     holds, flagged ``truncated``.  Raises :class:`~rooflight.errors.Refused`, which says what is wrong and

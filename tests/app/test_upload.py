@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import time
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -42,6 +44,15 @@ def bomb(mib: int) -> bytes:
     return gzip.compress(b"[" + b" " * (mib * 2**20) + b"]")
 
 
+def in_zip(**files: bytes) -> bytes:
+    """A zip of ``files`` with the ending .json."""
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, body in files.items():
+            archive.writestr(f"{name}.json", body)
+    return target.getvalue()
+
+
 BAD = {
     "empty": (b"", 422, "empty"),
     "only blanks": (b" \n ", 422, "empty"),
@@ -52,6 +63,10 @@ BAD = {
     "gzip without its trailer": (gzip.compress(GOOD)[:-8], 400, "truncated"),
     "gzip with a wrong CRC": (gzip.compress(GOOD)[:-8] + b"\0" * 8, 400, "damaged"),
     "gzip of nothing": (gzip.compress(b""), 422, "empty"),
+    "truncated zip": (in_zip(a=GOOD)[:-9], 400, "truncated"),
+    "zip of half a document": (in_zip(a=GOOD[:-4]), 400, "truncated"),
+    "zip of several traces": (in_zip(a=GOOD, b=GOOD), 422, "several traces: a.json, b.json"),
+    "zip of no trace": (in_zip(), 422, "holds no *.json"),
     "unpacks past the size": (bomb(40), 413, "limit"),
     "unpacks past the ratio": (bomb(30), 413, "limit"),
 }
@@ -107,6 +122,10 @@ def test_a_form_is_told_how_to_send(service: Service) -> None:
 def test_an_unknown_run_takes_no_trace(service: Service) -> None:
     assert send(service, "nope", GOOD).status_code == 404
     assert service.files() == []
+
+
+def test_a_zip_with_one_trace_is_taken(service: Service) -> None:
+    assert send(service, service.a_run(), in_zip(a=GOOD), name="artifact.zip").status_code == 202
 
 
 def test_a_good_trace_is_on_disk_when_it_is_answered(service: Service) -> None:

@@ -339,10 +339,10 @@ def test_output_goes_to_the_file_or_to_standard_output(tmp_path, capsysbinary):
 
 
 def test_a_folder_gives_its_traces_by_name(tmp_path):
-    for name in ("b.json.gz", "a.json", "c.txt", "d.json.bak"):
+    for name in ("b.json.gz", "a.json", "c.txt", "d.json.bak", "e.zip"):
         (tmp_path / name).touch()
     (tmp_path / "sub.json").mkdir()
-    assert [p.name for p in trace_files([tmp_path])] == ["a.json", "b.json.gz"]
+    assert [p.name for p in trace_files([tmp_path])] == ["a.json", "b.json.gz", "e.zip"]
     assert trace_files([tmp_path / "c.txt"]) == [tmp_path / "c.txt"], (
         "a named file is taken whatever its name"
     )

@@ -5,12 +5,14 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rooflight.errors import Malformed, NotATrace, Refused, TooLarge, Truncated
+from rooflight.readers import gzipped
 from rooflight.readers.source import Checker, Limits, Unpacker, unpacked
 
 
@@ -27,7 +29,7 @@ def test_members_join_whatever_the_pieces(parts: list[bytes], size: int) -> None
     assert feed(Unpacker(), packed, size) == b"".join(parts)
 
 
-@given(st.binary(max_size=300).filter(lambda b: not b.startswith(b"\x1f\x8b")), st.integers(1, 64))
+@given(st.binary(max_size=300).filter(lambda b: not b.startswith((b"\x1f\x8b", b"PK"))), st.integers(1, 64))
 def test_plain_bytes_pass_through(data: bytes, size: int) -> None:
     assert feed(Unpacker(), data, size) == data
 
@@ -47,6 +49,35 @@ def test_a_wrong_checksum_is_damage() -> None:
     packed[-8] ^= 1  # the first byte of the CRC-32
     with pytest.raises(Malformed, match="damaged"):
         feed(Unpacker(), bytes(packed), 1000)
+
+
+def test_tiny_members_are_neither_copied_over_and_over_nor_handed_out_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What follows a member is copied, so no more than 16 KiB are given to one; 1 MiB of members of one
+    byte gives 64 KiB pieces."""
+    seen: list[int] = []
+    make = gzipped.isal_zlib.decompressobj
+
+    class Watched:
+        def __init__(self, wbits: int) -> None:
+            self._inner = make(wbits=wbits)
+
+        def decompress(self, part: bytes, most: int) -> bytes:
+            seen.append(len(part))
+            return bytes(self._inner.decompress(part, most))
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._inner, name)
+
+    monkeypatch.setattr(gzipped.isal_zlib, "decompressobj", Watched)
+    member = gzip.compress(b"x")
+    n = (1 << 20) // len(member)
+    pieces = list(Unpacker().feed(member * n))
+    assert sum(map(len, pieces)) == n
+    assert len(seen) == n
+    assert max(seen) <= 16 << 10
+    assert len(pieces) <= n // (64 << 10) + 1
 
 
 def test_text_after_a_member_is_damage() -> None:

@@ -13,7 +13,7 @@ export function problemText(problem, status) {
 const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
 
 export function runName(file) {
-  const name = file.replace(/\.gz$/i, '').replace(/\.json$/i, '').replace(/\.pt\.trace$|\.trace$/i, '');
+  const name = file.replace(/\.(gz|zip)$/i, '').replace(/\.json$/i, '').replace(/\.pt\.trace$|\.trace$/i, '');
   return (name || file).slice(0, 200);
 }
 

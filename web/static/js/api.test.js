@@ -5,6 +5,7 @@ import { bytes, ended, jobText, problemText, runName } from './api.js';
 test('a run is named by its file without the endings of traces', () => {
   assert.equal(runName('v100_resnet50.pt.trace.json.gz'), 'v100_resnet50');
   assert.equal(runName('rank0.json'), 'rank0');
+  assert.equal(runName('nightly.json.zip'), 'nightly');
   assert.equal(runName('.json'), '.json');
   assert.equal(runName('x'.repeat(300)).length, 200);
 });
