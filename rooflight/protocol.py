@@ -363,7 +363,9 @@ class Calibration(Struct):
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Document)
 #: Fields that pass 2**53 and travel as decimal strings over HTTP.
-_BIG = frozenset({"flops", "bytes", "flops_total", "peak_allocated", "peak_reserved"})
+_BIG = frozenset(
+    {"flops", "bytes", "moved_bytes", "link_bytes", "flops_total", "peak_allocated", "peak_reserved"}
+)
 
 
 def encode(value: Any) -> bytes:

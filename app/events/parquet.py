@@ -19,6 +19,11 @@ import numpy as np
 from app.text import clean
 
 Columns = Mapping[str, np.ndarray]
+#: Whole numbers whose -1 says that there is none (rooflight/results/launches.py).
+_NONE_AS_MINUS_ONE = frozenset({
+    "launch_ns", "launch_dur_ns", "correlation", "graph_node", "bytes", "step", "registers", "shared_memory",
+    "flops", "moved_bytes", "link_bytes",
+})  # fmt: skip
 
 
 class EventStore:
@@ -68,8 +73,18 @@ class EventStore:
                 {"files": paths, "limit": limit, "offset": offset},
             )
             columns = [column[0] for column in page.description or []]
-            rows = [dict(zip(columns, row, strict=True)) for row in page.fetchall()]
+            rows = [_shown(dict(zip(columns, row, strict=True))) for row in page.fetchall()]
         return (found or (0,))[0], rows
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    """A launch as it is answered: what is not known is ``None``."""
+    return {
+        name: None
+        if (value == "" and name != "name") or (value == -1 and name in _NONE_AS_MINUS_ONE)
+        else value
+        for name, value in row.items()
+    }
 
 
 def _joined(launches: Mapping[int, Columns]) -> dict[str, np.ndarray]:

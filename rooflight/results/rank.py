@@ -42,7 +42,7 @@ def analyse_rank(s: Stages) -> RankResult:
 def launches(s: Stages) -> Columns:
     """The GPU events of the recording in columns."""
     rows, place = s.table
-    return launch_columns(s.timeline, s.links, s.groups, place, rows, s.steps)
+    return launch_columns(s.timeline, s.links, s.costs, s.groups, place, rows, s.steps)
 
 
 def regrade(result: RankResult, missing_ranks: int) -> None:

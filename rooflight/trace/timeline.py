@@ -132,8 +132,10 @@ class Timeline:
     def shape(self, row: int) -> LaunchShape | None:
         """The launch geometry of a GPU event, ``None`` when none was recorded."""
         index = int(self.gpu.shape[row])
-        if index < 0:
-            return None
+        return None if index < 0 else self.launch_shape(index)
+
+    def launch_shape(self, index: int) -> LaunchShape:
+        """The launch geometry at this place of :attr:`shapes`."""
         grid, block, registers, shared = self.shapes[index]
         return LaunchShape(_triple(grid), _triple(block), _count(registers), _count(shared))
 

@@ -192,6 +192,30 @@ def test_launch_columns_are_row_aligned_and_name_their_step_and_row() -> None:
     assert columns["regime"].tolist() == [analysis.document.ranks[0].kernels[0].regime] * 2
 
 
+def test_launch_columns_hold_all_that_draws_a_launch() -> None:
+    """bf16 mm of n = 64, launched 2 us after the op's start by a call of 2 us, runs 8 us after that:
+    2 x 64^3 = 524,288 FLOPs and 3 x 64^2 x 2 = 24,576 bytes.  The copy of 1 MB has no launch and no shape."""
+    copy = event("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 200, 50, pid=0, tid=20, device=0, stream=20,
+                 bytes=1_000_000, correlation=99)  # fmt: skip
+    frame = event("python_function", "nn.Module: Linear_0", 4, 60)
+    analysis = analyze(timeline_from_events([frame, *mm(5, 64, correlation=3), copy], **H100))
+    first, second = ({k: v.tolist()[i] for k, v in analysis.launches[0].items()} for i in (0, 1))
+    assert (first["launch_ns"], first["launch_dur_ns"], first["start_ns"]) == (7_000, 2_000, 15_000)
+    assert (first["thread"], first["stream"], first["device"]) == ("9/1", "7", "0")
+    assert (first["op"], first["module"]) == ("aten::mm", "nn.Module: Linear_0")
+    assert (first["grid"], first["block"]) == ("132 1 1", "384 1 1")
+    assert (first["registers"], first["shared_memory"], first["graph_node"]) == (-1, -1, -1)
+    assert (first["flops"], first["moved_bytes"], first["bytes"]) == (524_288, 24_576, -1)
+    assert (first["link_bytes"], first["origin"]) == (-1, "modelled")
+    # The row rounds to nanoseconds.
+    assert first["bound_us"] == pytest.approx(analysis.document.ranks[0].kernels[0].bound_us, abs=0.0005)
+    assert (second["op"], second["module"], second["thread"], second["grid"]) == ("", "", "", "")
+    assert (second["launch_ns"], second["launch_dur_ns"]) == (-1, -1)
+    # From the host: the bytes are written to device memory once, and cross the link once.
+    assert (second["bytes"], second["moved_bytes"], second["link_bytes"]) == (1_000_000,) * 3
+    assert (second["origin"], second["flops"]) == ("measured", 0)
+
+
 def test_a_calibration_of_the_device_sets_the_practical_roof() -> None:
     c = protocol.Calibration(
         device="NVIDIA H100 80GB HBM3",
