@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from rooflight.analysis import Analysis, Options, analyze
+    from rooflight.analysis import Analysis, Options, analyze, analyze_files
     from rooflight.readers import read
     from rooflight.trace.timeline import Timeline
 
@@ -19,10 +19,11 @@ _HOMES = {
     "Analysis": "rooflight.analysis",
     "Options": "rooflight.analysis",
     "analyze": "rooflight.analysis",
+    "analyze_files": "rooflight.analysis",
     "read": "rooflight.readers",
     "Timeline": "rooflight.trace.timeline",
 }
-__all__ = ["Analysis", "Options", "Timeline", "__version__", "analyze", "read"]
+__all__ = ["Analysis", "Options", "Timeline", "__version__", "analyze", "analyze_files", "read"]
 
 
 def __getattr__(name: str) -> Any:

@@ -6,12 +6,17 @@ recording.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from rooflight.errors import MissingExtra, NotATrace, Refused
+from rooflight.pool import analyse_all
 from rooflight.protocol import SCHEMA_VERSION, Document, Flag
+from rooflight.readers.limits import DEFAULT_LIMITS, Limits
+from rooflight.results.file import FileTask
 from rooflight.results.launches import Columns
 from rooflight.results.rank import analyse_rank, launches, regrade
 from rooflight.results.ranks import across_ranks, collective_rows, flags, split_communication
@@ -23,7 +28,7 @@ from rooflight.units import us
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Analysis", "Options", "analyze"]
+__all__ = ["Analysis", "Options", "analyze", "analyze_files"]
 
 DEFAULT = Options()
 
@@ -62,6 +67,29 @@ def analyze(
     stages = [Stages(t, options) for t in several]
     document = combine([analyse_rank(s) for s in stages])
     return Analysis(document, {s.timeline.meta.rank or 0: launches(s) for s in stages})
+
+
+def analyze_files(
+    paths: Sequence[str | PathLike[str]],
+    gpu: str | None = None,
+    options: Options = DEFAULT,
+    *,
+    jobs: int | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    salvage: bool = False,
+) -> Analysis:
+    """Read and analyse the traces of one run, several at a time, each in a process of its own.
+
+    ``jobs`` is the number of processes (1: this one), by default one per CPU.  No recording is kept:
+    memory is that of one recording per process, and ``launches`` is empty.  Raises
+    :class:`~rooflight.errors.Refused` with the name of the file that cannot be used.
+    """
+    if not paths:
+        raise NotATrace("no trace was given")
+    if gpu is not None:
+        options = replace(options, gpu=gpu)
+    tasks = [FileTask(os.fsencode(p), options, limits, salvage) for p in paths]
+    return Analysis(combine(analyse_all(tasks, jobs)), {})
 
 
 def combine(results: Sequence[RankResult]) -> Document:

@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,9 +14,6 @@ from rooflight.cli.table import table
 from rooflight.cli.terminal import Terminal, of_stream
 from rooflight.errors import Malformed, Refused, TooLarge
 from rooflight.protocol import Calibration, Document, encode
-
-if TYPE_CHECKING:
-    from rooflight.trace.timeline import Timeline
 
 #: Of the traces in a folder.
 ENDINGS = (".json", ".json.gz", ".zip")
@@ -42,6 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--salvage", action="store_true", help="keep what a cut-off trace still holds; no verdict is given"
     )
+    parser.add_argument(
+        "-j", "--jobs", type=_jobs, metavar="N", help="analyse so many files at a time (default: one per CPU)"
+    )
     parser.add_argument("--format", choices=FORMATS, default="table", help="default: table")
     parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="write to this file")
 
@@ -53,23 +52,17 @@ def run(args: argparse.Namespace) -> int:
     from rooflight import analysis
 
     options = analysis.Options(calibrations=() if calibration is None else (calibration,))
-    timelines = [read_trace(path, salvage=args.salvage) for path in files]
-    result = analysis.analyze(timelines, gpu=args.gpu, options=options)
+    result = analysis.analyze_files(
+        files, gpu=args.gpu, options=options, jobs=args.jobs, salvage=args.salvage
+    )
     write(result.document, args.format, args.output)
     return 0
 
 
-def read_trace(path: Path, *, salvage: bool) -> Timeline:
-    """The recording in ``path``; a refusal names the file, since of a folder one cannot tell which it was."""
-    from rooflight import readers
-
-    try:
-        return readers.read(path, salvage=salvage)
-    except Refused as e:
-        where = e.where if path.name in e.where else f"{path}: {e.where}" if e.where else str(path)
-        raise type(e)(e.title, where=where, hint=e.hint) from e
-    except OSError as e:
-        raise Refused(f"cannot read: {e.strerror}", where=str(path), hint="check its permissions") from e
+def _jobs(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) <= 1024:
+        raise argparse.ArgumentTypeError("between 1 and 1024")
+    return int(text)
 
 
 def render(document: Document, fmt: str, terminal: Terminal | None = None) -> bytes:

@@ -6,6 +6,7 @@ the process that analysed the rank to the one that puts the run together.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -45,14 +46,14 @@ class RankResult(Struct, frozen=True):
     exposed: Exposed
 
 
-def encode(result: RankResult) -> bytes:
-    """The result as MessagePack; columns are their bytes."""
-    return _encoder.encode(result)
+def encode(value: Any) -> bytes:
+    """A result, or whatever holds one, as MessagePack; columns are their bytes."""
+    return _encoder.encode(value)
 
 
-def decode(data: bytes) -> RankResult:
-    """What :func:`encode` wrote; raises ``msgspec.DecodeError`` for anything else."""
-    return _decoder.decode(data)
+def decoder(kind: Any) -> Callable[[bytes], Any]:
+    """Reads what :func:`encode` wrote of a ``kind``; raises ``msgspec.DecodeError`` for anything else."""
+    return msgspec.msgpack.Decoder(kind, dec_hook=_column).decode
 
 
 def _bytes_of(value: Any) -> bytes:
@@ -67,4 +68,4 @@ def _column(kind: Any, data: bytes) -> Any:
 
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=_bytes_of)
-_decoder = msgspec.msgpack.Decoder(RankResult, dec_hook=_column)
+decode: Callable[[bytes], RankResult] = decoder(RankResult)
