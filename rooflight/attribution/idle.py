@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rooflight.attribution.intervals import EMPTY, Set, difference, intersection, union, union_of
+from rooflight.attribution.intervals import EMPTY, Set, cut, difference, intersection, union, union_of
 from rooflight.attribution.launches import Links
+from rooflight.attribution.nesting import Spans, innermost
 from rooflight.attribution.steps import StepSpan
 from rooflight.trace.tables import I64, HostKind, Mask, rows_by, values_at
 from rooflight.trace.timeline import Timeline
@@ -104,7 +105,6 @@ def idle_causes(
     ``rows`` are the valid GPU events of the device, ``busy`` their union, ``window`` the recording.
     """
     gaps = _gaps(timeline, links, rows, busy)
-    home = _home_threads(timeline, links, rows, steps)
     causes = {cause: [EMPTY] for cause in CAUSES}
     unlinked = gaps.launch < 0
     queued = ~unlinked & (gaps.launch_start < gaps.start)
@@ -116,14 +116,15 @@ def idle_causes(
     _split_launch(gaps, late, causes)
     waiting = np.minimum(gaps.launch_start, gaps.end)
     lately = np.flatnonzero(late)
+    rest = []
     for thread, at in rows_by(gaps.thread[lately]):
         mine = lately[at]
         before = union(np.maximum(gaps.start[mine], window[0]), waiting[mine])
-        _split_host(before, activity, thread, home, causes)
+        rest.append(_take(before, activity.of(thread), causes))
     trailing = busy[-1, 1] if busy.size else window[0]
     if trailing < window[1]:
-        after = np.array([[trailing, window[1]]], np.int64)
-        _split_host(after, activity, None, home, causes)
+        rest.append(np.array([[trailing, window[1]]], np.int64))
+    _split_home(union_of(*rest), activity, _home(timeline, links, rows, steps), causes)
     whole = np.array([window], np.int64)
     return {cause: intersection(union_of(*parts), whole) for cause, parts in causes.items()}
 
@@ -162,20 +163,12 @@ def _split_launch(gaps: _Gaps, late: Mask, causes: dict[str, list[Set]]) -> None
     causes[LAUNCH].append(union(open_until[late], gaps.end[late]))
 
 
-def _split_host(
-    idle: Set,
-    activity: HostActivity,
-    thread: int | None,
-    home: list[tuple[int, Set]],
-    causes: dict[str, list[Set]],
-) -> None:
-    """What the launching thread did, and where nothing was open there, what the step's thread did."""
-    rest = idle if thread is None else _take(idle, activity.of(thread), causes)
-    for step_thread, when in home:
-        mine = intersection(rest, when)
-        causes[HOST].append(_take(mine, activity.of(step_thread), causes))
-    if not home:
-        causes[HOST].append(rest)
+def _split_home(idle: Set, activity: HostActivity, home: _Home, causes: dict[str, list[Set]]) -> None:
+    """Where nothing is open on the launching thread: what the step's thread does."""
+    pieces, at = cut(idle, home.start, home.end)
+    for thread, of_thread in rows_by(home.thread[at]):
+        mine = pieces[of_thread]
+        causes[HOST].append(mine if thread < 0 else _take(mine, activity.of(thread), causes))
 
 
 def _take(idle: Set, waits: Waits, causes: dict[str, list[Set]]) -> Set:
@@ -185,31 +178,35 @@ def _take(idle: Set, waits: Waits, causes: dict[str, list[Set]]) -> Set:
     return idle
 
 
-def _home_threads(
-    timeline: Timeline, links: Links, rows: I64, steps: Sequence[StepSpan]
-) -> list[tuple[int, Set]]:
-    """Threads and the instants at which each is the step's thread, together all instants.
+@dataclass(frozen=True, slots=True)
+class _Home:
+    """Disjoint intervals, together all instants, and the thread whose doings count in each; -1 is none."""
+
+    start: I64
+    end: I64
+    thread: I64
+
+
+def _home(timeline: Timeline, links: Links, rows: I64, steps: Sequence[StepSpan]) -> _Home:
+    """The thread of the step at each instant, of several steps that of the innermost.
 
     Between steps it is the thread of most steps; without steps, the thread of most launches.
     """
-    always = np.array([[-_FOREVER, _FOREVER]], np.int64)
-    main = _most(np.array([s.thread for s in steps], np.int64))
-    if main is None:
+    start, end, thread = (
+        np.array([getattr(s, f) for s in steps], np.int64) for f in ("start", "end", "thread")
+    )
+    if not steps:
         launch = links.launch[rows]
-        main = _most(timeline.host.thread[launch[launch >= 0]].astype(np.int64))
-        return [] if main is None else [(main, always)]
-    others = {s.thread for s in steps} - {main}
-    spans = [(t, union(*_bounds([s for s in steps if s.thread == t]))) for t in sorted(others)]
-    return [(main, difference(always, union_of(*(s for _, s in spans)) if spans else EMPTY)), *spans]
+        thread = timeline.host.thread[launch[launch >= 0]].astype(np.int64)
+    bounds = np.concatenate(([-_FOREVER], np.unique(np.concatenate((start, end))), [_FOREVER]))
+    one = np.zeros(start.size, np.int64)
+    inside = innermost(Spans(one, start, end), np.zeros(bounds.size - 1, np.int64), bounds[:-1])
+    return _Home(bounds[:-1], bounds[1:], values_at(thread, inside, _most(thread)))
 
 
-def _bounds(steps: Sequence[StepSpan]) -> tuple[I64, I64]:
-    return np.array([s.start for s in steps], np.int64), np.array([s.end for s in steps], np.int64)
-
-
-def _most(values: I64) -> int | None:
+def _most(values: I64) -> int:
     if values.size == 0:
-        return None
+        return -1
     found, counts = np.unique(values, return_counts=True)
     return int(found[counts.argmax()])
 

@@ -12,8 +12,12 @@ import numpy as np
 from rooflight.trace.tables import I64
 
 Set = np.ndarray[Any, np.dtype[np.int64]]
+F64 = np.ndarray[Any, np.dtype[np.float64]]
+#: Whole nanoseconds, or floats where instants have weights.
+Amounts = np.ndarray[Any, np.dtype[Any]]
 
 EMPTY: Set = np.empty((0, 2), np.int64)
+_NEVER = -(1 << 62)
 
 
 def union(start: I64, end: I64) -> Set:
@@ -69,18 +73,43 @@ def difference(a: Set, b: Set) -> Set:
     return a if b.size == 0 else _combined(a, b, both=False)
 
 
+def cut(s: Set, start: I64, end: I64) -> tuple[Set, I64]:
+    """The set in pieces, each within one of the sorted, disjoint intervals [start, end), and the index of
+    that interval; instants outside of all are left out."""
+    bounds = np.unique(np.concatenate((s.ravel(), start, end)))
+    left, right = bounds[:-1], bounds[1:]
+    at = np.searchsorted(start, left, side="right") - 1
+    keep = at >= 0
+    keep[keep] = left[keep] < end[at[keep]]
+    keep &= _covered(s, left)
+    return np.column_stack((left[keep], right[keep])), at[keep]
+
+
 class Clipper:
-    """Answers how much of a set lies before an instant, so that many windows cost a search each."""
+    """How much of a set lies in each of many windows, at the price of a search each.
 
-    def __init__(self, s: Set) -> None:
-        self._start, self._end = s[:, 0], s[:, 1]
-        self._before = np.concatenate(([0], np.cumsum(self._end - self._start)))
+    With ``weight``, one figure for each interval of the set, every instant counts so much.
+    """
 
-    def until(self, t: int) -> int:
-        """The measure of the set before instant ``t``, in ns."""
-        n = int(np.searchsorted(self._start, t, side="right"))
-        return int(self._before[n]) - (max(0, int(self._end[n - 1]) - t) if n else 0)
+    def __init__(self, s: Set, weight: F64 | None = None) -> None:
+        self._start = s[:, 0]
+        # Before the first interval there is none, which ends before everything.
+        self._end = np.concatenate(([_NEVER], s[:, 1]))
+        self._weight = None if weight is None else np.concatenate(([0.0], weight))
+        length = s[:, 1] - s[:, 0]
+        # Sums of a million floats are to be right to the nanosecond.
+        counted = length if weight is None else length.astype(np.longdouble) * weight
+        self._before = np.concatenate((np.zeros(1, counted.dtype), np.cumsum(counted)))
 
-    def within(self, start: int, end: int) -> int:
-        """The measure of the set within [start, end), in ns."""
-        return self.until(end) - self.until(start)
+    def within(self, start: I64, end: I64) -> Amounts:
+        """The (weighted) measure of the set within each window [start, end), in ns."""
+        amount: Amounts = self._until(end) - self._until(start)
+        return amount if self._weight is None else amount.astype(np.float64)
+
+    def _until(self, t: I64) -> Amounts:
+        n = np.searchsorted(self._start, t, side="right")
+        beyond: Amounts = np.maximum(0, self._end[n] - t)
+        if self._weight is not None:
+            beyond = beyond * self._weight[n]
+        amount: Amounts = self._before[n] - beyond
+        return amount

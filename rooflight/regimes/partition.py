@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from rooflight.attribution.idle import HostActivity, idle_causes
-from rooflight.attribution.intervals import Clipper, Set, difference, intersection, union, union_of
+from rooflight.attribution.intervals import Clipper, Set, difference, union, union_of
 from rooflight.attribution.launches import Links
 from rooflight.attribution.steps import StepSpan
 from rooflight.protocol import KERNEL_PARTS, PARTS
@@ -22,7 +20,7 @@ RANK = {part: i for i, part in enumerate(KERNEL_PARTS)}
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """The parts of one device over any window, and who owns its kernel time.
+    """The parts of one device over any windows, and who owns its kernel time.
 
     ``busy`` is the union of all GPU work, ``communication`` the exposed one; ``kernels`` gives each
     instant of kernel time to a row of ``timeline.gpu``.
@@ -34,21 +32,10 @@ class Partition:
     communication: Set
     _sets: Mapping[str, Clipper]
 
-    def parts(self, start: int, end: int) -> dict[str, int]:
-        """Ns of each part within [start, end); they sum to its length inside the recording."""
-        return {part: self._sets[part].within(start, end) for part in PARTS}
-
-    def exposed(self, within: Set) -> Clipper:
-        """The exposed communication that lies in ``within``."""
-        return Clipper(intersection(self.communication, within))
-
-    def kernel_time(self, start: int, end: int) -> tuple[I64, I64]:
-        """Rows that own kernel time within [start, end), and how many ns each of their pieces is."""
-        k = self.kernels
-        low = int(np.searchsorted(k.end, start, side="right"))
-        high = int(np.searchsorted(k.start, end, side="left"))
-        window = slice(low, max(low, high))
-        return k.owner[window], np.minimum(k.end[window], end) - np.maximum(k.start[window], start)
+    def parts(self, start: I64, end: I64) -> list[dict[str, int]]:
+        """Ns of each part within each window [start, end); they sum to its length inside the recording."""
+        columns = [self._sets[part].within(start, end).tolist() for part in PARTS]
+        return [dict(zip(PARTS, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def partition(

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from rooflight.attribution.idle import HostActivity
-from rooflight.attribution.intervals import Clipper, difference, measure, union, union_of
+from rooflight.attribution.intervals import Clipper, cut, difference, measure, union, union_of
 from rooflight.attribution.selftime import SelfTime, self_times
 from rooflight.attribution.steps import StepSpan
 from rooflight.protocol import KERNEL_PARTS, PARTS, Cpu, CpuStep, Roofs
 from rooflight.regimes.steps import StepVerdict, run_regime, step_regime, summed
 from rooflight.results.cpu_ops import CpuOps, cpu_ops, op_rows
-from rooflight.results.steps import parts_us
+from rooflight.results.steps import bounds, parts_us
 from rooflight.roofline.bounds import lacks_roof
-from rooflight.roofline.speed import KernelTime, SpeedOfLight, speed_of_light
-from rooflight.trace.tables import HostKind, rows_by
+from rooflight.roofline.speed import KernelTime, Limit, SpeedOfLight
+from rooflight.trace.tables import I64, HostKind, rows_by
 from rooflight.trace.timeline import Timeline
 from rooflight.units import us
 
@@ -54,11 +54,11 @@ def cpu_device(
     """
     spans = list(steps) or [_whole(recording.timeline)]
     cuts = {t: _Cut(recording, t) for t in sorted({s.thread for s in spans})}
-    parts = [cuts[s.thread].parts(s.start, s.end) for s in spans]
+    parts, lights = _at_steps(cuts, spans)
     judged = {"grade": grade, "unknown_inferred_frac": doubt, "withheld": withheld}
     rows = [
-        _row(s, p, step_regime(p, **judged), cuts[s.thread].light(s.start, s.end))  # type: ignore[arg-type]
-        for s, p in zip(spans, parts, strict=True)
+        _row(s, p, step_regime(p, **judged), light)  # type: ignore[arg-type]
+        for s, p, light in zip(spans, parts, lights, strict=True)
     ]
     whole = run_regime(parts, **judged)  # type: ignore[arg-type]
     return Cpu(
@@ -75,39 +75,46 @@ def cpu_device(
     )
 
 
+def _at_steps(
+    cuts: Mapping[int, _Cut], spans: Sequence[StepSpan]
+) -> tuple[list[dict[str, int]], list[SpeedOfLight]]:
+    """Parts and speed of light of each step on its own thread."""
+    found: dict[int, tuple[dict[str, int], SpeedOfLight]] = {}
+    for thread, at in rows_by(np.array([s.thread for s in spans], np.int64)):
+        start, end = bounds([spans[i] for i in at.tolist()])
+        one = cuts[thread]
+        found |= zip(at.tolist(), zip(one.parts(start, end), one.light(start, end), strict=True), strict=True)
+    parts, lights = zip(*(found[i] for i in range(len(spans))), strict=True)
+    return list(parts), list(lights)
+
+
 class _Cut:
     """One thread's time: input, sync, self time of ops by regime, else host."""
 
     def __init__(self, recording: CpuRecording, thread: int) -> None:
         selfs, ops = recording.selfs, recording.ops
-        self._ops = ops.rows
         mine = np.flatnonzero(selfs.thread == thread)
-        group = np.array([ops.of_call[row] for row in selfs.op[mine].tolist()], np.int64)
+        mine = mine[np.argsort(selfs.start[mine])]
         waits = HostActivity(recording.timeline).of(thread)
-        waiting = union_of(waits.input, waits.sync)
-        self._by_op = {
-            g: Clipper(difference(union(selfs.start[mine[at]], selfs.end[mine[at]]), waiting))
-            for g, at in rows_by(group)
-        }
-        self._waits = {"input": Clipper(waits.input), "sync": Clipper(waits.sync)}
+        working = difference(union(selfs.start[mine], selfs.end[mine]), union_of(waits.input, waits.sync))
+        pieces, at = cut(working, selfs.start[mine], selfs.end[mine])
+        group = np.array([ops.of_call[row] for row in selfs.op[mine].tolist()], np.int64)[at]
+        part = np.array([PARTS.index(op.verdict.regime) for op in ops.rows] or [0], np.int64)[group]
+        self._sets = {"input": Clipper(waits.input), "sync": Clipper(waits.sync)}
+        self._sets |= {PARTS[p]: Clipper(pieces[which]) for p, which in rows_by(part)}
+        limits = [Limit(op.t_ns, op.bound.bound_ns, op.verdict.regime in KERNEL_PARTS[:3]) for op in ops.rows]
+        self._kernels = KernelTime(pieces, group, limits)
 
-    def parts(self, start: int, end: int) -> dict[str, int]:
-        """Ns of each part within [start, end); they sum to its length."""
-        parts = dict.fromkeys(PARTS, 0)
-        for name, clipper in self._waits.items():
-            parts[name] = clipper.within(start, end)
-        for g, clipper in self._by_op.items():
-            parts[self._ops[g].verdict.regime] += clipper.within(start, end)
-        parts["host"] = end - start - sum(parts.values())
-        return parts
+    def parts(self, start: I64, end: I64) -> list[dict[str, int]]:
+        """Ns of each part within each window [start, end); they sum to its length."""
+        columns = {name: clipper.within(start, end) for name, clipper in self._sets.items()}
+        columns["host"] = end - start - sum(columns.values())
+        values = zip(*(c.tolist() for c in columns.values()), strict=True)
+        return [dict.fromkeys(PARTS, 0) | dict(zip(columns, row, strict=True)) for row in values]
 
-    def light(self, start: int, end: int) -> SpeedOfLight:
-        """Speed of light of the op time within [start, end)."""
-        return speed_of_light(
-            KernelTime(n, op.t_ns, op.bound.bound_ns, op.verdict.regime in KERNEL_PARTS[:3])
-            for g, clipper in self._by_op.items()
-            if (n := clipper.within(start, end)) and (op := self._ops[g])
-        )
+    def light(self, start: I64, end: I64) -> list[SpeedOfLight]:
+        """Speed of light of the op time within each window [start, end)."""
+        return self._kernels.within(start, end)
 
 
 def _row(s: StepSpan, parts: Mapping[str, int], verdict: StepVerdict, light: SpeedOfLight) -> CpuStep:

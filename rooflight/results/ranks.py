@@ -126,9 +126,8 @@ def _split(result: RankResult, waiting: Set) -> None:
     exposed = result.exposed
     spans = np.column_stack((exposed.start, exposed.end))
     whole, waited = Clipper(spans), Clipper(intersection(spans, waiting))
-    bounds = zip(exposed.step_start.tolist(), exposed.step_end.tolist(), strict=True)
+    waits, both = (c.within(exposed.step_start, exposed.step_end).tolist() for c in (waited, whole))
     # A rank without GPU work has steps, and no parts that could be split.
-    for step, (start, end) in zip(result.rank.steps, bounds, strict=False):
-        wait = waited.within(start, end)
+    for step, wait, communication in zip(result.rank.steps, waits, both, strict=False):
         step.wait_us = us(wait)
-        step.transfer_us = us(whole.within(start, end) - wait)
+        step.transfer_us = us(communication - wait)

@@ -143,7 +143,8 @@ class Stages:
     @cached_property
     def whole(self) -> dict[int, dict[str, int]]:
         """Parts of the whole recording in ns, by device."""
-        return {d: p.parts(*self.window) for d, p in self.partitions.items()}
+        start, end = (np.array([t], np.int64) for t in self.window)
+        return {d: p.parts(start, end)[0] for d, p in self.partitions.items()}
 
     @cached_property
     def delays(self) -> Delays:

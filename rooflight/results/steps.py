@@ -14,8 +14,8 @@ from rooflight.regimes.kernels import Verdict
 from rooflight.regimes.partition import Partition
 from rooflight.regimes.steps import StepVerdict
 from rooflight.roofline.groups import Groups
-from rooflight.roofline.speed import KernelTime, SpeedOfLight, speed_of_light
-from rooflight.trace.tables import GpuKind
+from rooflight.roofline.speed import KernelTime, Limit, SpeedOfLight
+from rooflight.trace.tables import I64, GpuKind, Mask
 from rooflight.trace.timeline import Timeline
 from rooflight.units import us
 
@@ -47,37 +47,35 @@ def step_figures(
     regimes: Sequence[Verdict],
 ) -> list[StepFigures]:
     """The figures of every step; those of the whole are of the ``headline`` device."""
+    start, end = bounds(steps)
     launched = _Launched(timeline, links, headline)
-    figures = []
-    for s in steps:
-        own = partitions[headline]
-        figures.append(
-            StepFigures(
-                span=s,
-                parts={d: p.parts(s.start, s.end) for d, p in partitions.items()},
-                busy_ns=own.busy.within(s.start, s.end),
-                launched_ns=launched.within(s.start, s.end),
-                touched=launched.any(s.start, s.end)
-                or any(p.busy.within(s.start, s.end) for p in partitions.values()),
-                light=light(own, s.start, s.end, groups, regimes),
-            )
-        )
-    return figures
-
-
-def light(p: Partition, start: int, end: int, groups: Groups, regimes: Sequence[Verdict]) -> SpeedOfLight:
-    """Speed of light of the kernel time within [start, end)."""
-    rows, length = p.kernel_time(start, end)
-    # Over the groups of this window, not over all: there may be as many groups as there are steps.
-    present, place = np.unique(groups.of_event[rows], return_inverse=True)
-    exclusive = np.bincount(place, weights=length)
-    return speed_of_light(
-        KernelTime(
-            round(ns), groups.rows[i].t_ns, groups.rows[i].bound.bound_ns, regimes[i].regime != "unknown"
-        )
-        for i, ns in zip(present.tolist(), exclusive.tolist(), strict=True)
-        if ns
+    parts = {d: p.parts(start, end) for d, p in partitions.items()}
+    busy = {d: p.busy.within(start, end) for d, p in partitions.items()}
+    touched = launched.any(start, end) | (sum(busy.values()) > 0)
+    columns = (
+        busy[headline].tolist(),
+        launched.within(start, end).tolist(),
+        touched.tolist(),
+        _kernel_time(partitions[headline], groups, regimes).within(start, end),
     )
+    return [
+        StepFigures(s, {d: p[i] for d, p in parts.items()}, *row)
+        for i, (s, *row) in enumerate(zip(steps, *columns, strict=True))
+    ]
+
+
+def bounds(steps: Sequence[StepSpan]) -> tuple[I64, I64]:
+    """Start and end of each step, in ns."""
+    return np.array([s.start for s in steps], np.int64), np.array([s.end for s in steps], np.int64)
+
+
+def _kernel_time(p: Partition, groups: Groups, regimes: Sequence[Verdict]) -> KernelTime:
+    limits = [
+        Limit(g.t_ns, g.bound.bound_ns, v.regime != "unknown")
+        for g, v in zip(groups.rows, regimes, strict=True)
+    ]
+    k = p.kernels
+    return KernelTime(np.column_stack((k.start, k.end)), groups.of_event[k.owner].astype(np.int64), limits)
 
 
 class _Launched:
@@ -95,13 +93,15 @@ class _Launched:
         lengths = (gpu.end[rows] - gpu.start[rows])[mine][order]
         self._before = np.concatenate(([0], np.cumsum(lengths)))
 
-    def within(self, start: int, end: int) -> int:
-        low, high = np.searchsorted(self._at, (start, end))
-        return int(self._before[high] - self._before[low])
+    def within(self, start: I64, end: I64) -> I64:
+        """Of each window [start, end), in ns."""
+        before: I64 = self._before[np.searchsorted(self._at, end)]
+        return before - self._before[np.searchsorted(self._at, start)]
 
-    def any(self, start: int, end: int) -> bool:
-        low, high = np.searchsorted(self._all, (start, end))
-        return bool(high > low)
+    def any(self, start: I64, end: I64) -> Mask:
+        """Whether anything at all was launched in each window [start, end)."""
+        found: Mask = np.searchsorted(self._all, end) > np.searchsorted(self._all, start)
+        return found
 
 
 def step_row(timeline: Timeline, f: StepFigures, verdict: StepVerdict, headline: int) -> Step:

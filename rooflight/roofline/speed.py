@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
+
+from rooflight.attribution.intervals import Clipper, Set
+from rooflight.trace.tables import I64
 
 
 @dataclass(frozen=True, slots=True)
-class KernelTime:
-    """Instants that the partition gave to launches of one group.
+class Limit:
+    """Launches of median ``t_ns`` whose bound is ``bound_ns``, ``None`` when unknown; ``known`` is false
+    for the regime ``unknown``, of which no excess may be claimed."""
 
-    ``exclusive_ns`` of wall time, launches of median ``t_ns`` whose bound is ``bound_ns``;
-    ``known`` is false for the regime ``unknown``, of which no excess may be claimed.
-    """
-
-    exclusive_ns: int
     t_ns: float
     bound_ns: float | None
     known: bool = True
@@ -29,21 +30,32 @@ class SpeedOfLight:
     bound_ns: int
 
 
-def attainable_fraction(t_ns: float, bound_ns: float | None) -> float | None:
+class KernelTime:
+    """Disjoint, sorted pieces of time, each of which one kernel has, at any windows."""
+
+    def __init__(self, pieces: Set, limit: I64, limits: Sequence[Limit]) -> None:
+        """``limit`` is the place in ``limits`` of each piece's kernel."""
+        shares = [attainable_fraction(one) for one in limits]
+        attainable = np.array([1.0 if s is None else s for s in shares])
+        bound = np.array([s or 0.0 for s in shares])
+        self._time = Clipper(pieces)
+        self._attainable = Clipper(pieces, attainable[limit])
+        self._bound = Clipper(pieces, bound[limit])
+
+    def within(self, start: I64, end: I64) -> list[SpeedOfLight]:
+        """The kernel time of each window [start, end) with every kernel at its bound; unknown ones keep
+        their time and have no bound."""
+        columns = (c.within(start, end).tolist() for c in (self._time, self._attainable, self._bound))
+        return [_ordered(*row) for row in zip(*columns, strict=True)]
+
+
+def _ordered(kernel: int, attainable: float, bound: float) -> SpeedOfLight:
+    best = min(kernel, round(attainable))
+    return SpeedOfLight(kernel, best, min(best, round(bound)))
+
+
+def attainable_fraction(limit: Limit) -> float | None:
     """min(1, t_bound / t): the share of its time that a launch needs; ``None`` when unknown."""
-    if bound_ns is None or t_ns <= 0:
+    if not limit.known or limit.bound_ns is None or limit.t_ns <= 0:
         return None
-    return min(1.0, bound_ns / t_ns)
-
-
-def speed_of_light(rows: Iterable[KernelTime]) -> SpeedOfLight:
-    """Kernel time with every group at its bound; unknown groups keep their time and have no bound."""
-    kernel = 0
-    attainable = bound = 0.0
-    for row in rows:
-        share = attainable_fraction(row.t_ns, row.bound_ns) if row.known else None
-        kernel += row.exclusive_ns
-        attainable += row.exclusive_ns * (1.0 if share is None else share)
-        bound += row.exclusive_ns * (share or 0.0)
-    # Rounding each on its own keeps the order, since rounding is monotonic and kernel is whole.
-    return SpeedOfLight(kernel, min(kernel, round(attainable)), min(kernel, round(bound)))
+    return min(1.0, limit.bound_ns / limit.t_ns)

@@ -224,6 +224,50 @@ def test_an_optimizer_that_steps_within_the_backward_pass_is_the_optimizer() -> 
     assert analyze(timeline_from_events(rows)).document.ranks[0].phases_us == {"optimizer": 5.0}
 
 
+def test_ops_that_overlap_in_part_still_nest() -> None:
+    """a [0, 100), b [50, 150) and c [120, 130): at 60 both a and b are open, and b started last; at 125
+    c is within b, and at 140 b alone is left."""
+    ops = [op("a", 0, 100), op("b", 50, 100), op("c", 120, 10)]
+    at = {"in_a": 20, "in_b": 60, "in_c": 125, "after_c": 140, "after": 160}
+    timeline = timeline_from_events(
+        [*ops, *(r for i, (k, t) in enumerate(at.items()) for r in launch(k, t, n=i))]
+    )
+    assert by_kernel(timeline, "op") == {"in_a": "a", "in_b": "b", "in_c": "c", "after_c": "b", "after": None}
+    parent = {
+        host_name(timeline, i): host_name(timeline, p)
+        for i, p in enumerate(link(timeline).parent.tolist())
+        if p >= 0
+    }
+    assert parent == {"b": "a", "c": "b"}
+
+
+def test_an_op_that_never_finished_is_open_until_the_window_ends() -> None:
+    """It was closed where the window ends; those inside it stay innermost, and it has what is between."""
+    rows = [
+        op("aten::outer", 0, 500, finished="false"), op("aten::inner", 100, 20),
+        *launch("inner", 105, n=1), *launch("outer", 300, n=2),
+    ]  # fmt: skip
+    assert by_kernel(timeline_from_events(rows), "op") == {"inner": "aten::inner", "outer": "aten::outer"}
+
+
+def test_a_child_that_ends_after_its_parent_is_its_child_and_has_its_last_launch() -> None:
+    """addmm [10, 31) within linear [0, 30): what it launches at 30.5 is its own, the parent is over."""
+    rows = [op("aten::linear", 0, 30), op("aten::addmm", 10, 21), *launch("gemm", 30.5, n=1)]
+    timeline = timeline_from_events(rows)
+    assert by_kernel(timeline, "op") == {"gemm": "aten::addmm"}
+    assert timeline.op_children == {"aten::linear": ["aten::addmm"]}
+    assert link(timeline).parent.tolist() == [-1, 0, -1]
+
+
+def test_two_processes_with_one_thread_number_are_two_threads() -> None:
+    rows = [
+        op("aten::ours", 0, 100), op("aten::theirs", 40, 100, pid=8),
+        *launch("ours", 50, n=1), *launch("theirs", 60, n=2, pid=8), *launch("late", 120, n=3),
+    ]  # fmt: skip
+    want = {"ours": "aten::ours", "theirs": "aten::theirs", "late": None}
+    assert by_kernel(timeline_from_events(rows), "op") == want
+
+
 FLOWS = (
     "hta/a100_nccl_rank0of2.json.gz",
     "hta/mi250_train.json.gz",

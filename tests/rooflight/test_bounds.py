@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rooflight.protocol import Ceiling, Roofs
 from rooflight.roofline.bounds import Bound, Work, bound, compute_ceiling
-from rooflight.roofline.speed import KernelTime, attainable_fraction, speed_of_light
+from rooflight.roofline.speed import KernelTime, Limit, SpeedOfLight, attainable_fraction
 
 # Round numbers: 100 TFLOP/s fp16 (datasheet 125), 10 fp32, 800 GB/s (datasheet 1000), link 20 GB/s.
 ROOFS = Roofs(
@@ -180,35 +181,44 @@ def test_the_side_is_where_the_larger_of_both_bounds_is(flops, size, p, w):
     assert b.bound_ns >= other * (1 - 1e-12)
 
 
+def kernel_time(rows: list[tuple[int, float, float | None, bool]]) -> KernelTime:
+    """Pieces one after the other, each of a kernel of its own."""
+    border = np.cumsum([0, *(r[0] for r in rows)])
+    pieces = np.column_stack((border[:-1], border[1:]))
+    return KernelTime(pieces, np.arange(len(rows)), [Limit(*r[1:]) for r in rows])
+
+
 @given(
     st.lists(
         st.tuples(st.integers(0, 10**12), st.floats(0, 1e9), st.none() | st.floats(0, 1e9), st.booleans())
-    )
+    ),
+    st.integers(0, 10**12),
 )
-def test_bound_attainable_and_kernel_time_are_in_order(rows):
-    s = speed_of_light(KernelTime(*row) for row in rows)
-    assert s.kernel_ns == sum(r[0] for r in rows)
-    assert 0 <= s.bound_ns <= s.attainable_ns <= s.kernel_ns
+def test_bound_attainable_and_kernel_time_are_in_order(rows, until):
+    whole, first = kernel_time(rows).within(np.array([0, 0]), np.array([1 << 62, until]))
+    total = sum(r[0] for r in rows)
+    assert (whole.kernel_ns, first.kernel_ns) == (total, min(until, total))
+    for s in (whole, first):
+        assert 0 <= s.bound_ns <= s.attainable_ns <= s.kernel_ns
 
 
 def test_speed_of_light_scales_each_instant_by_its_group():
-    s = speed_of_light(
-        [
-            KernelTime(1_000, t_ns=100, bound_ns=25),  # 1000 x 25/100 = 250
-            KernelTime(400, t_ns=100, bound_ns=250),  # above its roof: min(1, 2.5) = 1 -> 400
-            KernelTime(300, t_ns=100, bound_ns=None),  # unknown: all of it attainable, none of it bound
-            KernelTime(200, t_ns=100, bound_ns=10, known=False),  # only one resource known: the same
-        ]
+    """Over all: 1000 x 25/100 = 250; 400, above its roof: min(1, 2.5) = 1; 300 of unknown bound and 200 of
+    which only one resource is known: all of it attainable, none of it bound.
+    From 500 to 1500: half of the first, 125; 400; 100 of the third."""
+    time = kernel_time(
+        [(1000, 100, 25, True), (400, 100, 250, True), (300, 100, None, True), (200, 100, 10, False)]
     )
-    assert s.kernel_ns == 1_900
-    assert s.attainable_ns == 250 + 400 + 300 + 200
-    assert s.bound_ns == 250 + 400
+    whole, middle = time.within(np.array([0, 500]), np.array([1900, 1500]))
+    assert whole == SpeedOfLight(1900, 250 + 400 + 300 + 200, 250 + 400)
+    assert middle == SpeedOfLight(500 + 400 + 100, 125 + 400 + 100, 125 + 400)
 
 
 def test_the_attainable_fraction_of_no_time_is_unknown():
-    assert attainable_fraction(0, 10) is None
-    assert attainable_fraction(10, None) is None
-    assert attainable_fraction(10, 4) == 0.4
+    assert attainable_fraction(Limit(0, 10)) is None
+    assert attainable_fraction(Limit(10, None)) is None
+    assert attainable_fraction(Limit(10, 4)) == 0.4
+    assert attainable_fraction(Limit(10, 4, known=False)) is None
 
 
 def test_a_bound_of_nothing_is_none():

@@ -6,7 +6,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rooflight.attribution.intervals import Clipper, Set, difference, intersection, measure, union, union_of
+from rooflight.attribution.intervals import (
+    Clipper,
+    Set,
+    cut,
+    difference,
+    intersection,
+    measure,
+    union,
+    union_of,
+)
 from rooflight.regimes.ownership import owned
 
 spans = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 12)), max_size=12)
@@ -45,7 +54,24 @@ def test_a_set_is_sorted_disjoint_and_never_touching(a: list[tuple[int, int]]) -
 @given(spans, st.integers(-5, 80), st.integers(0, 40))
 def test_clipping_measures_the_window(a: list[tuple[int, int]], start: int, length: int) -> None:
     inside = {t for t in instants(a) if start <= t < start + length}
-    assert Clipper(as_set(a)).within(start, start + length) == len(inside)
+    windows = np.array([start, 0]), np.array([start + length, 80])
+    assert Clipper(as_set(a)).within(*windows).tolist() == [len(inside), len(instants(a))]
+    # Each instant counts as much as the start of its interval says.
+    s = as_set(a)
+    weight = {t: i + 0.5 for i, (b, e) in enumerate(s.tolist()) for t in range(b, e)}
+    weighted = Clipper(s, np.arange(len(s)) + 0.5).within(*windows).tolist()
+    assert weighted == [sum(weight[t] for t in inside), sum(weight.values())]
+
+
+@given(spans, spans)
+def test_a_cut_set_keeps_every_instant_in_its_interval(
+    a: list[tuple[int, int]], b: list[tuple[int, int]]
+) -> None:
+    intervals = as_set(b)
+    pieces, at = cut(as_set(a), intervals[:, 0], intervals[:, 1])
+    got = {t: i for (s, e), i in zip(pieces.tolist(), at.tolist(), strict=True) for t in range(s, e)}
+    where = {t: i for i, (s, e) in enumerate(intervals.tolist()) for t in range(s, e)}
+    assert got == {t: where[t] for t in instants(a) if t in where}
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12), st.integers(0, 3)), max_size=12))
