@@ -11,9 +11,9 @@ categories have had several spellings; what is not read is skipped without being
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from decimal import Decimal
 from types import NoneType
 from typing import Any
@@ -26,10 +26,10 @@ from rooflight.errors import NotATrace, TooLarge
 from rooflight.readers import number
 from rooflight.readers.events import EventStream
 from rooflight.readers.kineto_rows import (
+    INSTANT,
     NOTHING,
     Args,
     Event,
-    Instant,
     MemoryArgs,
     Row,
     Scalar,
@@ -40,7 +40,7 @@ from rooflight.readers.kineto_rows import (
 )
 from rooflight.readers.meta import read_meta
 from rooflight.readers.source import DEFAULT_LIMITS, Limits
-from rooflight.trace.builder import Builder, GpuRows, HostRows
+from rooflight.trace.builder import Builder, GpuRows, HostRows, Times
 from rooflight.trace.tables import GpuKind, HostKind
 from rooflight.trace.timeline import Timeline
 
@@ -67,6 +67,7 @@ _HOST = {
 }
 #: Kinds of GPU events are told from those of host rows by this offset.
 _FIRST_GPU = 16
+_CALLS = (HostKind.RUNTIME, HostKind.DRIVER)
 #: Rows that 2021's profiler filed under its operators, though they are annotations.
 _ANNOTATION = re.compile(r"ProfilerStep#\d+$|enumerate\(DataLoader\)#|Optimizer\.step#|Optimizer\.zero_grad#")
 _COMM_FIELDS = {
@@ -79,6 +80,8 @@ _COMM_FIELDS = {
     "group_ranks": "Process Group Ranks",
     "sequence_in_group": "Seq",
 }
+#: The texts of several fields as one key: a JSON array without its brackets.
+_joined = b",".join
 _EXTRA_FIELDS = ("kernel_backend", "kernel_num_gb", "kernel_flop", "kernel_kwargs")
 
 
@@ -97,7 +100,9 @@ def read(pieces: Any, source: str, *, limits: Limits = DEFAULT_LIMITS, salvage: 
         builder.flag("json_repaired", reader.repaired.total(), f"the JSON was mended: {kinds}")
     if stream.cut_off is not None:
         builder.flag("truncated", reader.events, f"salvaged: {stream.cut_off}; {reader.events} events kept")
-    return builder.timeline(read_meta(stream.meta), salvaged=stream.cut_off is not None)
+    return builder.timeline(
+        read_meta(stream.meta), salvaged=stream.cut_off is not None, is_annotation=_ANNOTATION.match
+    )
 
 
 class _Reader:
@@ -109,7 +114,6 @@ class _Reader:
         self.repaired: Counter[str] = Counter()
         self._limits = limits
         self._classes = _Classes()
-        self._is_annotation = _Annotations()
 
     def decode(self, data: memoryview, *, last_resort: bool = False) -> None:
         """Take a JSON array of events; strict and fast first, lenient where the chunk surprises."""
@@ -129,15 +133,22 @@ class _Reader:
             self._add(with_texts(data))
 
     def _add(self, rows: Sequence[Row]) -> None:
-        events = [e for e in rows if isinstance(e, Event)]
-        kinds = [self._classes[e.cat] for e in events]
-        host = [e for e, kind in zip(events, kinds, strict=True) if 0 <= kind < _FIRST_GPU]
-        gpu = [e for e, kind in zip(events, kinds, strict=True) if kind >= _FIRST_GPU and _on_gpu(e)]
+        by_cat: defaultdict[str | int, list[Any]] = defaultdict(list)
+        for row in rows:
+            by_cat[row.cat].append(row)
+        events = [(self._classes[cat], found) for cat, found in by_cat.items() if isinstance(cat, str)]
+        kept = [(kind, _on_gpu(found)) for kind, found in events if kind >= 0]
         # Times first: they are what may ask for the text again, and nothing must be added twice.
-        gpu_rows = self._gpu_rows(gpu)
-        host_rows = self._host_rows(host, [kind for kind in kinds if 0 <= kind < _FIRST_GPU])
-        self.builder.add(gpu_rows, host_rows)
-        self._memory([e.args for e in rows if type(e) is Instant and e.name == "[memory]"])
+        times = _times([e for _, found in kept for e in found])
+        end = 0
+        for kind, found in kept:
+            begin, end = end, end + len(found)
+            own = times.part(begin, end)
+            if kind < _FIRST_GPU:
+                self.builder.add_host(self._host_rows(kind, found, own))
+            else:
+                self.builder.add_gpu(self._gpu_rows(kind - _FIRST_GPU, found, own))
+        self._memory([e.args for e in by_cat.get(INSTANT, ()) if e.name == "[memory]"])
         self.events += len(rows)
         if self.events > self._limits.max_events:
             raise TooLarge(
@@ -145,45 +156,38 @@ class _Reader:
                 hint="record fewer steps, or raise the limit",
             )
 
-    def _host_rows(self, events: list[Event], kinds: list[int]) -> HostRows:
-        start, dur, why = _times(events)
+    def _host_rows(self, kind: int, events: list[Event], times: Times) -> HostRows:
         b = self.builder
-        args = [e.args for e in events]
-        names = [b.names[e.name] for e in events]
-        if HostKind.CPU_OP in kinds:
-            kinds = [
-                HostKind.ANNOTATION if kind == HostKind.CPU_OP and self._is_annotation[e.name] else kind
-                for e, kind in zip(events, kinds, strict=True)
-            ]
-        return HostRows(
-            name=names,
-            kind=kinds,
-            start=start,
-            dur=dur,
-            invalid=why,
-            thread=[b.threads[e.pid, e.tid] for e in events],
-            correlation=_ids([a.correlation for a in args]),
-            seq=_ids([a.sequence for a in args]),
-            fwd_thread=_ids([a.fwd_thread for a in args]),
-            args=[
-                -1
-                if a.dims is NOTHING and a.types is NOTHING and a.kernel_backend is None
-                else self._op_args(a)
-                for a in args
+        rows = HostRows(
+            name=[b.names[e.name] for e in events],
+            kind=kind,
+            times=times,
+            thread=[
+                b.threads[who] for who in zip([e.pid for e in events], [e.tid for e in events], strict=True)
             ],
         )
+        if kind in _CALLS:
+            rows.correlation = _ids([e.args.correlation for e in events])
+        elif kind == HostKind.CPU_OP:
+            args = [e.args for e in events]
+            rows.seq = _ids([a.sequence for a in args])
+            rows.fwd_thread = _ids([a.fwd_thread for a in args])
+            rows.args = [
+                -1
+                if a.dims is NOTHING and a.types is NOTHING and a.kernel_backend is None
+                else b.op_args[_joined((a.dims, a.types, a.strides, a.concrete, _extra(a)))]
+                for a in args
+            ]
+        return rows
 
-    def _gpu_rows(self, events: list[Event]) -> GpuRows:
-        start, dur, why = _times(events)
+    def _gpu_rows(self, kind: int, events: list[Event], times: Times) -> GpuRows:
         b = self.builder
         args = [e.args for e in events]
         devices = [e.pid if e.args.device is None else e.args.device for e in events]
         return GpuRows(
             name=[b.names[e.name] for e in events],
-            kind=[self._classes[e.cat] - _FIRST_GPU for e in events],
-            start=start,
-            dur=dur,
-            invalid=why,
+            kind=kind,
+            times=times,
             device=[b.devices[d] for d in devices],
             stream=[
                 b.streams[e.pid, d, e.args.context, e.tid if e.args.stream is None else e.args.stream]
@@ -192,37 +196,22 @@ class _Reader:
             correlation=_ids([a.correlation for a in args]),
             graph_node=_ids([a.graph_node for a in args], none=0),
             bytes=_ids([a.bytes for a in args]),
-            shape=[self._shape(a) for a in args],
+            shape=[
+                -1
+                if a.grid is NOTHING and a.registers is NOTHING
+                else b.shapes[_joined((a.grid, a.block, a.registers, a.shared_memory))]
+                for a in args
+            ],
             comm=[-1 if a.collective is None else b.comms[_comm(a)] for a in args],
         )
-
-    def _op_args(self, a: Args) -> int:
-        extra = b""
-        if a.kernel_backend is not None:
-            extra = msgspec.json.encode({f: getattr(a, f) for f in _EXTRA_FIELDS})
-        return self.builder.op_args[bytes(a.dims), bytes(a.types), bytes(a.strides), bytes(a.concrete), extra]
-
-    def _shape(self, a: Args) -> int:
-        if a.grid is NOTHING and a.registers is None:
-            return -1
-        return self.builder.shapes[bytes(a.grid), bytes(a.block), a.registers, a.shared_memory]
 
     def _memory(self, rows: list[MemoryArgs]) -> None:
         # Device type 0 is the host; the rest (1 CUDA, 6 HIP, ...) is device memory.
         on_device = [a for a in rows if a.device_type not in (None, 0, "0")]
         if on_device:
-            allocated, reserved = (
-                _ids([getattr(a, f) for a in on_device]) for f in ("allocated", "reserved")
+            self.builder.note_memory(
+                _greatest([a.allocated for a in on_device]), _greatest([a.reserved for a in on_device])
             )
-            self.builder.note_memory(int(max(allocated)), int(max(reserved)))
-
-
-class _Annotations(dict[str, bool]):
-    """Whether a name is one that 2021's profiler filed under its operators, though it is no op."""
-
-    def __missing__(self, name: str) -> bool:
-        self[name] = found = bool(_ANNOTATION.match(name))
-        return found
 
 
 class _Classes(dict[str, int]):
@@ -237,32 +226,41 @@ class _Classes(dict[str, int]):
         return self[cat]
 
 
-def _on_gpu(e: Event) -> bool:
-    """Old names of copies were the host's too: only those on a device or stream are GPU work."""
-    return e.cat.lower() not in ("memcpy", "memset") or _placed(e.args)
+def _on_gpu(events: list[Event]) -> list[Event]:
+    """Old names of copies were the host's too: only those on a device or stream are work.
+
+    The events are of one category.
+    """
+    old = events[0].cat.lower() in ("memcpy", "memset")
+    return [e for e in events if _placed(e.args)] if old else events
 
 
 def _placed(a: Args) -> bool:
     return a.stream is not None or a.device is not None
 
 
-def _times(events: Sequence[Event]) -> tuple[Any, Any, Any]:
+def _times(events: Sequence[Event]) -> Times:
     """Start and duration in ns and why they are invalid; asks for text where binary would round."""
+    n = len(events)
     starts: list[Any] = [e.ts for e in events]
     durs: list[Any] = [e.dur for e in events]
     kinds = set(map(type, starts)) | set(map(type, durs))
-    if Decimal in kinds:
-        return number.exact_columns(starts, durs, UNSET)
-    if Raw in kinds:
-        return number.text_columns(starts, durs, UNSET)
-    try:
-        start, dur = number.column(starts), number.column(durs)
-    except number.NeedsText:
-        if float not in kinds:
-            # Integers and texts lose nothing on the way.
-            return number.exact_columns(starts, durs, UNSET)
-        raise
-    return start, dur, None
+    if kinds <= {float, int}:
+        # Integers lose nothing on the way, however large.
+        with nullcontext() if float in kinds else suppress(number.NeedsText):
+            both = number.column(starts + durs)
+            return Times(both[:n], both[n:])
+    if Decimal not in kinds and Raw in kinds:
+        return Times(*number.text_columns(starts, durs, UNSET))
+    if Decimal not in kinds and float in kinds:
+        raise number.NeedsText
+    return Times(*number.exact_columns(starts, durs, UNSET))
+
+
+def _extra(a: Args) -> bytes | Raw:
+    if a.kernel_backend is None:
+        return NOTHING
+    return msgspec.json.encode({f: getattr(a, f) for f in _EXTRA_FIELDS})
 
 
 def _comm(a: Args) -> tuple[tuple[str, Scalar], ...]:
@@ -273,12 +271,19 @@ def _ids(values: list[Any], none: int = -1) -> Any:
     """A column of whole numbers; ``none`` where there is none."""
     kinds = set(map(type, values))
     if kinds == {NoneType}:
-        return np.full(len(values), none, np.int64)
+        return None
     if kinds <= {int, NoneType}:
         # One beyond int64 is none, and so each is looked at.
         with suppress(OverflowError):
-            return np.array([none if v is None else v for v in values], np.int64)
+            return np.array(
+                [none if v is None else v for v in values] if NoneType in kinds else values, np.int64
+            )
     return [_id(v, none) for v in values]
+
+
+def _greatest(values: list[Any]) -> int:
+    column = _ids(values)
+    return -1 if column is None else int(np.max(column))
 
 
 def _id(value: Scalar, none: int = -1) -> int:

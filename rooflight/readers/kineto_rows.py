@@ -12,7 +12,7 @@ import operator
 import re
 from collections import Counter
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
@@ -21,7 +21,10 @@ from rooflight.readers.repair import repaired
 
 Scalar = int | float | str | None
 Text = bytes | memoryview
-NOTHING = Raw()
+#: A field that is read as text, where there is none.
+NOTHING = Raw(b"null")
+#: What rows have that are no events where those have their category.
+SKIPPED, INSTANT = 0, 1
 
 
 class Args(Struct, frozen=True, gc=False):
@@ -41,8 +44,8 @@ class Args(Struct, frozen=True, gc=False):
     fwd_thread: Scalar = field(name="Fwd thread id", default=None)
     grid: Raw = NOTHING
     block: Raw = NOTHING
-    registers: Scalar = field(name="registers per thread", default=None)
-    shared_memory: Scalar = field(name="shared memory", default=None)
+    registers: Raw = field(name="registers per thread", default=NOTHING)
+    shared_memory: Raw = field(name="shared memory", default=NOTHING)
     collective: Scalar = field(name="Collective name", default=None)
     in_nelems: Scalar = field(name="In msg nelems", default=None)
     out_nelems: Scalar = field(name="Out msg nelems", default=None)
@@ -83,13 +86,16 @@ class MemoryArgs(Struct, frozen=True, gc=False):
 class Instant(Struct, tag_field="ph", tag="i", frozen=True, gc=False):
     """A row without duration; only those of the allocator are looked at."""
 
+    cat: ClassVar[int] = INSTANT
     name: str = ""
     args: MemoryArgs = MemoryArgs()
 
 
 # Flows, metadata, counters and the rest of Chrome's phases: their keys are not even looked at.
 _SKIPPED = tuple(
-    msgspec.defstruct(f"Skipped{i}", [], tag_field="ph", tag=phase, frozen=True, gc=False)
+    msgspec.defstruct(
+        f"Skipped{i}", [], tag_field="ph", tag=phase, frozen=True, gc=False, namespace={"cat": SKIPPED}
+    )
     for i, phase in enumerate("BEICbneSTpFstfPNODMVvRc()")
 )
 

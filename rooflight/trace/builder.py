@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from rooflight.errors import TooLarge
 from rooflight.protocol import Flag, MemoryPeaks
-from rooflight.trace.tables import I8, I64, GpuEvents, GpuKind, HostEvents, Invalid
-from rooflight.trace.timeline import Meta, OpArgs, ShapeTexts, Timeline
+from rooflight.trace.tables import I8, I64, GpuEvents, GpuKind, HostEvents, HostKind, Invalid
+from rooflight.trace.timeline import Meta, OpArgs, Timeline
 
 K = TypeVar("K")
 #: A time beyond this is an epoch clock's: 1e9 µs, in ns.
@@ -29,44 +29,59 @@ class Interner(dict[K, int]):
         return n
 
 
-@dataclass(slots=True)
-class GpuRows:
-    """A chunk of GPU events; ``start`` and ``dur`` in ns, ``invalid`` is ``None`` when all are fine."""
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Start and duration in ns, and why a row is invalid; ``None`` when all are fine."""
 
-    name: Sequence[int]
-    kind: Sequence[int]
     start: I64
     dur: I64
-    invalid: I8 | None
+    invalid: I8 | None = None
+
+    def part(self, begin: int, end: int) -> Times:
+        """The rows from ``begin`` to ``end``."""
+        cut = slice(begin, end)
+        return Times(self.start[cut], self.dur[cut], None if self.invalid is None else self.invalid[cut])
+
+
+Column = Sequence[int] | I64 | None
+
+
+@dataclass(slots=True)
+class GpuRows:
+    """A chunk of GPU events of one kind; a column that is ``None`` has none in every row."""
+
+    name: Sequence[int]
+    kind: int
+    times: Times
     device: Sequence[int]
     stream: Sequence[int]
-    correlation: Sequence[int]
-    graph_node: Sequence[int]
-    bytes: Sequence[int]
+    correlation: Column
+    graph_node: Column
+    bytes: Column
     shape: Sequence[int]
     comm: Sequence[int]
 
 
 @dataclass(slots=True)
 class HostRows:
-    """A chunk of host events, as :class:`GpuRows`."""
+    """A chunk of host events of one kind, as :class:`GpuRows`."""
 
     name: Sequence[int]
-    kind: Sequence[int]
-    start: I64
-    dur: I64
-    invalid: I8 | None
+    kind: int
+    times: Times
     thread: Sequence[int]
-    correlation: Sequence[int]
-    seq: Sequence[int]
-    fwd_thread: Sequence[int]
-    args: Sequence[int]
+    correlation: Column = None
+    seq: Column = None
+    fwd_thread: Column = None
+    args: Column = None
 
 
 _SMALL = {"name": np.int32, "thread": np.int32, "device": np.int32, "stream": np.int32, "shape": np.int32}
 _DTYPES: dict[str, type[np.signedinteger[Any]]] = {
     **_SMALL, "comm": np.int32, "args": np.int32, "kind": np.int8, "invalid": np.int8,
 }  # fmt: skip
+#: What stands for "none" where it is not -1.
+_NONE = {"graph_node": 0}
 
 
 class Builder:
@@ -78,19 +93,23 @@ class Builder:
         self.threads: Interner[Any] = Interner()
         self.devices: Interner[Any] = Interner()
         self.streams: Interner[Any] = Interner()
-        self.op_args: Interner[tuple[bytes, bytes, bytes, bytes, bytes]] = Interner()
-        self.shapes: Interner[ShapeTexts] = Interner()
+        #: JSON arrays without their brackets: the fields of OpArgs; grid, block, registers, shared memory.
+        self.op_args: Interner[bytes] = Interner()
+        self.shapes: Interner[bytes] = Interner()
         self.comms: Interner[tuple[tuple[str, Any], ...]] = Interner()
-        self._gpu: list[GpuRows] = []
-        self._host: list[HostRows] = []
+        self._gpu: list[dict[str, Any]] = []
+        self._host: list[dict[str, Any]] = []
         self._allocated = -1
         self._reserved = -1
         self._flags: list[Flag] = []
 
-    def add(self, gpu: GpuRows, host: HostRows) -> None:
+    def add_gpu(self, rows: GpuRows) -> None:
         """Take a chunk; columns become arrays at once, so that no object of the reader is kept."""
-        self._gpu.append(_columns(gpu))
-        self._host.append(_columns(host))
+        self._gpu.append(_columns(rows))
+
+    def add_host(self, rows: HostRows) -> None:
+        """As :meth:`add_gpu`."""
+        self._host.append(_columns(rows))
 
     def note_memory(self, allocated: int, reserved: int) -> None:
         """A ``[memory]`` row of a device: totals in bytes, -1 when it has none."""
@@ -101,10 +120,15 @@ class Builder:
         """A statement on the quality of the data."""
         self._flags.append(Flag(code, count, detail))
 
-    def timeline(self, meta: Meta, *, salvaged: bool = False) -> Timeline:
-        """The finished recording."""
+    def timeline(
+        self, meta: Meta, *, salvaged: bool = False, is_annotation: Callable[[str], object] | None = None
+    ) -> Timeline:
+        """The finished recording; ops whose name ``is_annotation`` become annotations."""
         gpu, host = _joined(self._gpu, GpuRows), _joined(self._host, HostRows)
         self._mark_zero(gpu, host)
+        if is_annotation is not None:
+            marks = np.array([bool(is_annotation(n)) for n in self.names] or [False])
+            host["kind"][(host["kind"] == HostKind.CPU_OP) & marks[host["name"]]] = HostKind.ANNOTATION
         device_keys, devices = _canonical(self.devices, str)
         if len(device_keys) > MAX_DEVICES:
             raise TooLarge(f"too large: GPU events of more than {MAX_DEVICES} devices", where=self.source)
@@ -124,7 +148,7 @@ class Builder:
             device_keys=device_keys,
             stream_keys=stream_keys,
             threads=threads,
-            op_args=tuple(OpArgs(*key) for key in self.op_args),
+            op_args=tuple(OpArgs.of(b"[" + key + b"]") for key in self.op_args),
             shapes=tuple(self.shapes),
             comms=tuple(dict(key) for key in self.comms),
             meta=meta,
@@ -164,20 +188,29 @@ class Builder:
         gpu["invalid"][fine & (gpu["dur"] < 0)] = Invalid.NEGATIVE_DUR
 
 
-def _columns(rows: Any) -> Any:
+def _columns(rows: GpuRows | HostRows) -> dict[str, Any]:
+    times = rows.times
+    n = times.start.size
+    invalid = np.zeros(n, np.int8) if times.invalid is None else times.invalid
+    columns: dict[str, Any] = {"start": times.start, "dur": times.dur, "invalid": invalid}
     for f in fields(rows):
-        values = getattr(rows, f.name)
-        if f.name == "invalid" and values is None:
-            values = np.zeros(len(rows.start), np.int8)
-        setattr(rows, f.name, np.asarray(values, dtype=_DTYPES.get(f.name, np.int64)))
-    return rows
+        if f.name != "times":
+            columns[f.name] = _column(f.name, getattr(rows, f.name), n)
+    return columns
 
 
-def _joined(chunks: list[Any], shape: type[Any]) -> dict[str, Any]:
-    empty = {f.name: np.empty(0, _DTYPES.get(f.name, np.int64)) for f in fields(shape)}
+def _column(name: str, values: Any, n: int) -> Any:
+    dtype = _DTYPES.get(name, np.int64)
+    if values is None or isinstance(values, int):
+        return np.full(n, _NONE.get(name, -1) if values is None else values, dtype)
+    return np.array(values, dtype)
+
+
+def _joined(chunks: list[dict[str, Any]], shape: type[Any]) -> dict[str, Any]:
+    names = [*(f.name for f in fields(shape) if f.name != "times"), "start", "dur", "invalid"]
     if not chunks:
-        return empty
-    return {name: np.concatenate([getattr(c, name) for c in chunks]) for name in empty}
+        return {name: np.empty(0, _DTYPES.get(name, np.int64)) for name in names}
+    return {name: np.concatenate([c[name] for c in chunks]) for name in names}
 
 
 def _canonical(raw: Interner[Any], form: Any) -> tuple[tuple[Any, ...], Any]:

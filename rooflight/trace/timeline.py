@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+import msgspec
 import numpy as np
 
 from rooflight.protocol import Flag, MemoryPeaks
@@ -63,6 +64,12 @@ class OpArgs:
     concrete: bytes = b""
     extra: bytes = b""
 
+    @classmethod
+    def of(cls, fields: bytes) -> Self:
+        """From the JSON array of the fields; one that is null was not recorded."""
+        texts = map(bytes, msgspec.json.decode(fields, type=list[msgspec.Raw]))
+        return cls(*(b"" if text == b"null" else text for text in texts))
+
     def decoded(self) -> tuple[Any, ...]:
         """(dims, types, strides, concrete, extra) as Python values; what is broken or absent is empty."""
         return tuple(
@@ -78,10 +85,6 @@ class LaunchShape:
     block: tuple[int, ...] | None = None
     registers: int | None = None
     shared_memory: int | None = None
-
-
-#: Grid and block as JSON texts, registers per thread, bytes of shared memory, as recorded.
-ShapeTexts = tuple[bytes, bytes, Any, Any]
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,7 @@ class Timeline:
     stream_keys: tuple[tuple[str, str, str, str], ...]
     threads: tuple[tuple[str, str], ...]
     op_args: tuple[OpArgs, ...]
-    shapes: tuple[ShapeTexts, ...]
+    shapes: tuple[bytes, ...]
     comms: tuple[dict[str, Any], ...]
     meta: Meta = Meta()
     memory: MemoryPeaks | None = None
@@ -136,7 +139,7 @@ class Timeline:
 
     def launch_shape(self, index: int) -> LaunchShape:
         """The launch geometry at this place of :attr:`shapes`."""
-        grid, block, registers, shared = self.shapes[index]
+        grid, block, registers, shared = _value(b"[" + self.shapes[index] + b"]") or (None,) * 4
         return LaunchShape(_triple(grid), _triple(block), _count(registers), _count(shared))
 
     def name_ids(self, *names: str) -> list[int]:
@@ -161,8 +164,7 @@ class Timeline:
         return {name: list(inside) for name, inside in found.items()}
 
 
-def _triple(text: bytes) -> tuple[int, ...] | None:
-    values = _value(text)
+def _triple(values: Any) -> tuple[int, ...] | None:
     if isinstance(values, list) and len(values) <= 3 and all(_count(v) is not None for v in values):
         return tuple(values)
     return None
