@@ -8,7 +8,7 @@ in their own args.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,7 +20,7 @@ from rooflight.cost.model import Cost, OpCall
 from rooflight.cost.registry import family_of
 from rooflight.cost.relatives import BACKWARD, RELATED, completed, typed
 from rooflight.kernels import KernelName
-from rooflight.trace.tables import I32, I64, GpuKind, HostKind
+from rooflight.trace.tables import I32, I64, GpuKind, HostKind, Mask, combined, rows_by
 from rooflight.trace.timeline import OpArgs, Timeline
 
 _NO_LAUNCH = Cost(reason="no launch in the file")
@@ -55,13 +55,10 @@ class _Attacher:
         self._timeline = timeline
         self._links = links
         self._kernels = kernels
-        # Python's own integers: the loops below look at one row at a time.
-        self._parents: list[int] = links.parent.tolist()
-        self._host_name: list[int] = timeline.host.name.tolist()
-        self._host_args: list[int] = timeline.host.args.tolist()
-        self._gpu_name: list[int] = timeline.gpu.name.tolist()
-        self._length: list[int] = (timeline.gpu.end - timeline.gpu.start).tolist()
+        self._parents = links.parent
+        self._length = timeline.gpu.end - timeline.gpu.start
         self._alone: dict[tuple[_CallKey, int], int] = {}
+        self._decoded: dict[int, OpCall] = {}
         self._calls: dict[_CallKey, tuple[OpCall, Cost]] = {}
         self._by_type: dict[tuple[_Key, str | None], tuple[OpCall, Cost]] = {}
         self._families = [family_of(n) for n in timeline.names]
@@ -108,42 +105,64 @@ class _Attacher:
         self._index[rows[launch < 0]] = self._place(_NO_LAUNCH)
         self._index[rows[(launch >= 0) & (op < 0)]] = self._place(_NO_OP)
         rows = rows[op >= 0]
-        chosen = self._costed_ops(np.unique(links.op[rows]))
-        by_op: dict[int, list[int]] = {}
-        for row, innermost in zip(rows.tolist(), links.op[rows].tolist(), strict=True):
-            cost_op = chosen[innermost]
-            if cost_op < 0:
-                self._index[row] = self._place(_COMPOSITE)
-            else:
-                by_op.setdefault(cost_op, []).append(row)
-        for cost_op, launched in by_op.items():
-            self._share(cost_op, launched)
+        chosen = self._costed_ops(links.op[rows])
+        self._index[rows[chosen < 0]] = self._place(_COMPOSITE)
+        rows, chosen = rows[chosen >= 0], chosen[chosen >= 0]
+        self._op[rows] = chosen
+        _, op_of, launches = np.unique(chosen, return_inverse=True, return_counts=True)
+        # Most ops launch one kernel: what it costs depends on nothing but the two.
+        host_name = self._timeline.host.name[chosen]
+        related = np.array([family in RELATED for family in self._families], bool)
+        alone = (launches[op_of] == 1) & ~related[host_name]
+        self._singles(rows[alone], chosen[alone])
+        rows, chosen = rows[~alone], chosen[~alone]
+        for cost_op, at in rows_by(chosen):
+            self._share(cost_op, rows[at].tolist())
 
-    def _costed_ops(self, innermost: I64) -> dict[int, int]:
+    def _singles(self, rows: I64, ops: I64) -> None:
+        """Ops that launched one kernel, each distinct pair of call and kernel once."""
+        host = self._timeline.host
+        key = combined(host.name[ops], host.args[ops], self._timeline.gpu.name[rows])
+        _, first, pair = np.unique(key, return_index=True, return_inverse=True)
+        places = [
+            self._places(op, (self._key(op), _NOBODY, _NOBODY), [row])[0]
+            for op, row in zip(ops[first].tolist(), rows[first].tolist(), strict=True)
+        ]
+        self._index[rows] = np.array(places, np.int32)[pair] if places else []
+
+    def _costed_ops(self, innermost: I64) -> I64:
         """The op to cost for each innermost op; -1 when an op inside it is costed already."""
-        chosen = {op: self._with_formula(op) for op in innermost.tolist()}
-        inside: set[int] = set()
-        for op in set(chosen.values()):
-            parent = self._parents[op]
-            while parent >= 0 and parent not in inside:
-                inside.add(parent)
-                parent = self._parents[parent]
+        ops, place = np.unique(innermost, return_inverse=True)
+        chosen = self._with_formula(ops)
         # An op reached from a helper below it must not repeat what its own leaf has cost.
-        return {op: -1 if found != op and found in inside else found for op, found in chosen.items()}
+        repeated = (chosen != ops) & self._around(chosen)[chosen]
+        return np.where(repeated, -1, chosen)[place]
 
-    def _with_formula(self, op: int) -> int:
-        at = op
-        while at >= 0:
-            if self._host_args[at] >= 0 and self._families[self._host_name[at]] is not None:
-                return at
-            at = self._parents[at]
-        return op
+    def _with_formula(self, ops: I64) -> I64:
+        """The innermost op with a formula and recorded inputs at or around each op; else the op itself."""
+        host, outside = self._timeline.host, len(self._timeline.host)
+        known = np.array([family is not None for family in self._families], bool)
+        found = np.append((host.args >= 0) & known[host.name], True)
+        at = np.where(found, np.arange(outside + 1), np.append(self._parents, -1) % (outside + 1))
+        # Each round looks twice as far up.
+        while (searching := np.flatnonzero(~found[at])).size:
+            at[searching] = at[at[searching]]
+        return np.where(at[ops] == outside, ops, at[ops])
+
+    def _around(self, ops: I64) -> Mask:
+        """The host rows around any of these ops."""
+        inside = np.zeros(len(self._timeline.host) + 1, bool)
+        while ops.size:
+            ops = np.unique(self._parents[ops])
+            ops = ops[(ops >= 0) & ~inside[ops]]
+            inside[ops] = True
+        return inside
 
     def _call_key(self, op: int) -> _CallKey:
-        if self._families[self._host_name[op]] not in RELATED:
+        if self._families[self._timeline.host.name[op]] not in RELATED:
             return self._key(op), _NOBODY, _NOBODY
         backward = self._backward.get(int(self._timeline.host.seq[op]), -1)
-        return self._key(op), self._key(self._parents[op]), self._key(backward)
+        return self._key(op), self._key(int(self._parents[op])), self._key(backward)
 
     def _call(self, key: _CallKey) -> tuple[OpCall, Cost]:
         own, parent, backward = key
@@ -156,17 +175,20 @@ class _Attacher:
         """The call with the element type that the name of its longest kernel tells."""
         key = (self._key(op), dtype)
         if key not in self._by_type:
-            call = typed(self._call(self._call_key(op))[0], dtype)
-            self._by_type[key] = (call, estimate(call))
+            known = self._call(self._call_key(op))
+            call = typed(known[0], dtype)
+            self._by_type[key] = known if call is known[0] else (call, estimate(call))
         return self._by_type[key]
 
     def _key(self, op: int) -> _Key:
-        return _NOBODY if op < 0 else (self._host_name[op], self._host_args[op])
+        host = self._timeline.host
+        return _NOBODY if op < 0 else (int(host.name[op]), int(host.args[op]))
 
     def _op_call(self, key: _Key) -> OpCall:
         name, args = key
-        op = self._timeline.names[name] if name >= 0 else ""
-        return op_call(op, self._timeline.op_args[args] if args >= 0 else None)
+        if args not in self._decoded:
+            self._decoded[args] = op_call("", self._timeline.op_args[args] if args >= 0 else None)
+        return replace(self._decoded[args], op=self._timeline.names[name] if name >= 0 else "")
 
     @cached_property
     def _backward(self) -> dict[int, int]:
@@ -180,27 +202,25 @@ class _Attacher:
         for op in np.flatnonzero(np.isin(host.name, names) & (host.kind == HostKind.CPU_OP)).tolist():
             at = op
             while at >= 0 and not (host.seq[at] >= 0 and host.fwd_thread[at] > 0):
-                at = self._parents[at]
+                at = int(self._parents[at])
             if at >= 0:
                 found.setdefault(int(host.seq[at]), op)
         return found
 
     def _share(self, op: int, launched: list[int]) -> None:
         key = self._call_key(op)
-        alone = (key, self._gpu_name[launched[0]]) if len(launched) == 1 else None
-        place = self._alone.get(alone) if alone else None
-        places = [place] if place is not None else self._places(op, key, launched)
+        alone = (key, int(self._timeline.gpu.name[launched[0]])) if len(launched) == 1 else None
+        if alone in self._alone:
+            self._index[launched] = self._alone[alone]
+            return
+        self._index[launched] = places = self._places(op, key, launched)
         if alone:
-            # Most ops launch one kernel: what it costs depends on nothing else.
             self._alone[alone] = places[0]
-        for row, at in zip(launched, places, strict=True):
-            self._index[row] = at
-            self._op[row] = op
 
     def _places(self, op: int, key: _CallKey, launched: list[int]) -> list[int]:
         call, cost = self._call(key)
-        lengths = [self._length[r] for r in launched]
-        names = [self._kernels[self._gpu_name[r]] for r in launched]
+        lengths: list[int] = self._length[launched].tolist()
+        names = [self._kernels[n] for n in self._timeline.gpu.name[launched].tolist()]
         if cost.reason == "dtype_unknown":
             call, cost = self._typed(op, names[lengths.index(max(lengths))].dtype)
         parts = [(name.family, length) for name, length in zip(names, lengths, strict=True)]

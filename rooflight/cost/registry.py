@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rooflight.cost.arguments import Arguments
 from rooflight.cost.work import Work
@@ -66,11 +67,13 @@ def cost_model(
                     raise ValueError(f"{key!r} has a cost model already: {table[key].formula.__qualname__}")
                 table[key] = model
         _MODELS.append(model)
+        find.cache_clear()
         return formula
 
     return sign_in
 
 
+@lru_cache(maxsize=4096)
 def find(op: str) -> CostModel | None:
     """The model of an op; "aten::add.Tensor" (with overload) finds that of "aten::add"."""
     found = _BY_NAME.get(op)

@@ -19,7 +19,7 @@ from rooflight.cost.model import INFERRED, MEASURED, MODELLED, UNKNOWN, Cost
 from rooflight.kernels import KernelName
 from rooflight.protocol import Roofs
 from rooflight.roofline.bounds import Bound, Work, bound
-from rooflight.trace.tables import I32, I64, GpuKind, values_at
+from rooflight.trace.tables import I32, I64, GpuKind, combined, values_at
 from rooflight.trace.timeline import LaunchShape, Timeline
 
 _AMOUNTS = ("flops", "bytes", "link_bytes")
@@ -100,21 +100,17 @@ def _keys(timeline: Timeline, links: Links, costs: LaunchCosts, rows: I64) -> tu
     inputs = _inputs(timeline)
     op, module, costed = links.op[rows], links.module[rows], costs.op[rows]
     source = np.where(costed >= 0, costed, op)
-    columns = (
-        timeline.gpu.name[rows].astype(np.int64),
+    key = combined(
+        timeline.gpu.name[rows],
         values_at(host.name, op, -1),
         values_at(host.name, module, -1),
         inputs[values_at(host.args, source, -1)],
-        timeline.gpu.device[rows].astype(np.int64),
+        timeline.gpu.device[rows],
         # A copy is no kernel, even where a kernel has taken its name.
-        timeline.gpu.kind[rows].astype(np.int64),
+        timeline.gpu.kind[rows],
     )
-    key = np.zeros(rows.size, np.int64)
-    for column in columns:
-        _, place = np.unique(column, return_inverse=True)
-        _, key = np.unique(key * (int(place.max(initial=0)) + 1) + place, return_inverse=True)
-    _, first = np.unique(key, return_index=True)
-    return key.astype(np.int64), first.astype(np.int64)
+    _, first, group = np.unique(key, return_index=True, return_inverse=True)
+    return group.astype(np.int64), first.astype(np.int64)
 
 
 def _inputs(timeline: Timeline) -> I64:

@@ -58,7 +58,7 @@ class Header(Struct):
     threads: list[tuple[str, str]]
     #: Bytes as the text of the same code points.
     op_args: list[tuple[str, ...]]
-    shapes: list[tuple[str, str, Scalar, Scalar]]
+    shapes: list[str]
     comms: list[dict[str, Scalar]]
     meta: Meta
     memory: MemoryPeaks | None
@@ -103,7 +103,7 @@ def _header(t: Timeline, gpu: list[tuple[str, str, bytes]], host: list[tuple[str
         stream_keys=list(t.stream_keys),
         threads=list(t.threads),
         op_args=[tuple(_text(part) for part in parts) for parts in map(_parts, t.op_args)],
-        shapes=[(_text(g), _text(b), _finite(r), _finite(s)) for g, b, r, s in t.shapes],
+        shapes=list(map(_text, t.shapes)),
         comms=[{key: _finite(value) for key, value in comm.items()} for comm in t.comms],
         meta=t.meta,
         memory=t.memory,
@@ -182,7 +182,7 @@ def _timeline(header: dict[str, Any], columns: dict[str, Columns]) -> Timeline:
             stream_keys=tuple(h.stream_keys),
             threads=tuple(h.threads),
             op_args=tuple(OpArgs(*map(_bytes, parts)) for parts in h.op_args),
-            shapes=tuple((_bytes(g), _bytes(b), r, s) for g, b, r, s in h.shapes),
+            shapes=tuple(map(_bytes, h.shapes)),
             comms=tuple(h.comms),
             meta=h.meta,
             memory=h.memory,

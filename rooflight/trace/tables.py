@@ -68,6 +68,17 @@ def rows_by(keys: NDArray[np.integer[Any]]) -> Iterator[tuple[int, I64]]:
     yield from zip(found.tolist(), np.split(order, first[1:]), strict=True) if found.size else ()
 
 
+def combined(*columns: NDArray[np.integer[Any]]) -> I64:
+    """One number per row, equal where all columns are; their values are at least -1."""
+    key = columns[0].astype(np.int64)
+    for column in columns[1:]:
+        width = int(column.max(initial=0)) + 2
+        if int(key.max(initial=0)) >= (1 << 62) // width:
+            key = np.unique(key, return_inverse=True)[1].astype(np.int64)
+        key = key * width + (column + 1)
+    return key
+
+
 def values_at(column: NDArray[np.integer[Any]], rows: I64, none: int) -> I64:
     """``column[rows]`` in int64, ``none`` where a row is -1."""
     known = rows >= 0

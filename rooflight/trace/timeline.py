@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
@@ -177,7 +178,9 @@ def _count(value: Any) -> int | None:
 def _value(text: bytes) -> Any:
     if not text:
         return ()
-    try:
+    with suppress(msgspec.DecodeError, RecursionError):
+        return msgspec.json.decode(text)
+    # What is no strict JSON (NaN) may still be what Python writes.
+    with suppress(ValueError, RecursionError):
         return json.loads(text)
-    except (ValueError, RecursionError):
-        return ()
+    return ()

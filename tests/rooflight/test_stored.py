@@ -135,10 +135,10 @@ def test_the_content_tells_the_format_whatever_the_name(tmp_path: Path) -> None:
 
 
 def test_numbers_that_no_json_holds_come_back_as_texts() -> None:
-    odd = replace(small(), comms=({"Group size": float("inf")},), shapes=((b"[1]", b"\xff", 10**30, None),))
+    odd = replace(small(), comms=({"Group size": float("inf")},), shapes=(b"[1],\xff,null,7",))
     back = decoded(plain(odd))
     assert back.comms == ({"Group size": "inf"},)
-    assert back.shapes == ((b"[1]", b"\xff", 10**30, None),)
+    assert back.shapes == (b"[1],\xff,null,7",)
 
 
 def test_extreme_numbers_keep_their_value() -> None:
