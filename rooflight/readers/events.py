@@ -7,14 +7,15 @@ the one before it is tried.  Nothing of the size of the file is ever held.
 
 from __future__ import annotations
 
-import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Protocol
 
 import msgspec
 
 from rooflight.errors import Malformed, NotATrace, TooLarge, Truncated
+from rooflight.readers.envelope import HEAD_BYTES, SPACE, empty, read_object, start_of
 from rooflight.readers.window import Window
 
 #: Small enough for the rows of a chunk to stay in the processor's cache while they become columns.
@@ -27,7 +28,6 @@ _KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 #: ``"traceEvents": [`` with all the space that is looked through for it.
 _LONGEST_KEY = 1024
 _BYTE = re.compile(r"\(byte (\d+)\)")
-_SPACE = b" \t\r\n"
 
 
 class Decode(Protocol):
@@ -43,13 +43,15 @@ class EventStream:
     """Reads a document, giving each chunk of events to ``decode``.
 
     After :meth:`run`, ``meta`` holds the document's other keys, ``unterminated`` says that a bare
-    array lacked its end, ``cut_off`` that a salvaged document lacked its own.
+    array lacked its end, ``cut_off`` that a salvaged document lacked its own, ``repaired`` what was
+    mended in the metadata, counted by kind.
     """
 
     def __init__(self, pieces: Iterator[bytes], decode: Decode, *, salvage: bool = False) -> None:
         self.meta: dict[str, Any] = {}
         self.unterminated = False
         self.cut_off: str | None = None
+        self.repaired: Counter[str] = Counter()
         self._pieces = pieces
         self._decode = decode
         self._salvage = salvage
@@ -85,13 +87,13 @@ class EventStream:
 
     def _open(self) -> None:
         self._fill()
+        while len(self._window) < HEAD_BYTES and not self._ended:
+            self._fill()
         text = self._pending
-        start = text.removeprefix(b"\xef\xbb\xbf").lstrip(_SPACE)
+        start = start_of(text)
         if not start:
-            raise NotATrace("the file is empty", hint="was the profiler stopped before the export?")
+            raise empty()
         self._bare = start.startswith(b"[")
-        if not self._bare and not start.startswith(b"{"):
-            raise NotATrace("not a trace: the file is no JSON object or array", where="byte 0")
         self._window.advance(len(text) - len(start))
         if self._bare:
             self._window.advance(1)
@@ -99,38 +101,48 @@ class EventStream:
             self._find_events()
 
     def _find_events(self) -> None:
-        tried: Malformed | None = None
         begin = tries = 0
         while True:
             text = self._pending
             found = _KEY.search(text, begin)
             if found is None:
                 if self._ended:
-                    raise tried or self._no_events(text)
+                    raise self._no_events(text)
                 self._guard()
                 self._fill()
                 begin = max(begin, len(text) - _LONGEST_KEY)
                 continue
             try:
-                self.meta.update(_object(text[: found.start()] + b'"traceEvents":0}', 0))
-                self._window.advance(found.end())
-                return
-            except Malformed as e:
-                # An inner key of that name, or a broken one before it.
-                tried, begin, tries = e, found.end(), tries + 1
+                self._note(text[: found.start()] + b'"traceEvents":0}', self._window.offset)
+            except Truncated:
+                # A key of that name within the metadata: what comes before it is only a beginning.
+                begin, tries = found.end(), tries + 1
                 if tries == MAX_TRIES:
-                    raise
+                    raise self._too_many_keys() from None
+                continue
+            self._window.advance(found.end())
+            return
+
+    def _too_many_keys(self) -> Malformed:
+        return Malformed(
+            f"the JSON is malformed: {MAX_TRIES} keys traceEvents lie within its metadata",
+            where=f"byte {self._window.offset}",
+            hint="send the .json or .json.gz that the torch profiler wrote",
+        )
+
+    def _note(self, text: bytes, offset: int) -> dict[str, Any]:
+        """Keep the keys of an object of metadata."""
+        doc, kinds = read_object(text, offset)
+        self.meta.update(doc)
+        self.repaired += kinds
+        return doc
 
     def _no_events(self, text: bytes) -> NotATrace | Truncated | Malformed:
         try:
-            doc = json.loads(text)
-        except (ValueError, RecursionError) as e:
-            if "Expecting" in str(e) and getattr(e, "pos", 0) < len(text.rstrip()) - 1:
-                return Malformed(f"the JSON is malformed: {e}", hint="write the trace again")
-            return Truncated(
-                "the JSON is truncated: it ends before its traceEvents", where=f"byte {len(text)}"
-            )
-        found = "traceEvents" in doc if isinstance(doc, dict) else False
+            doc, _ = read_object(text, self._window.offset)
+        except (Truncated, Malformed) as e:
+            return e
+        found = "traceEvents" in doc
         return NotATrace(
             "not a trace: traceEvents is no array" if found else "not a trace: it has no traceEvents",
             hint="send the .json or .json.gz that the torch profiler wrote",
@@ -169,7 +181,7 @@ class EventStream:
         failure = self._try(size, closed=False)
         if failure is None:
             # It held the array's own bracket; the events before it are taken.
-            self._window.advance(len(self._pending.rstrip(_SPACE)) - 1)
+            self._window.advance(len(self._pending.rstrip(SPACE)) - 1)
             return 1
         if failure.end is None and not failure.truncated:
             self._resort_after(failure)
@@ -190,7 +202,7 @@ class EventStream:
     def _pass(self, cut: int) -> None:
         """The events before ``cut`` are read, and so is the comma after them."""
         self._window.advance(cut)
-        self._window.drop(_SPACE, b",")
+        self._window.drop(SPACE, b",")
 
     def _try(self, end: int, *, closed: bool = True) -> _Failure | None:
         """Decode the first ``end`` bytes as an array that ends there, or that brings its own end."""
@@ -212,8 +224,8 @@ class EventStream:
 
     def _finish(self) -> None:
         """No more bytes will come: the array ends here, or the document is cut off."""
-        text = self._pending.rstrip(_SPACE)
-        failure = self._try(len(text.rstrip(b"," + _SPACE)))
+        text = self._pending.rstrip(SPACE)
+        failure = self._try(len(text.rstrip(b"," + SPACE)))
         if failure is None:
             self._end_without_bracket(text)
         elif failure.end is not None:
@@ -256,21 +268,30 @@ class EventStream:
         while not self._ended:
             self._guard()
             self._fill()
-        rest = self._pending.strip(_SPACE)
+        text = self._pending.rstrip(SPACE)
+        rest = text.lstrip(SPACE)
+        if self._bare and rest:
+            raise self._follows("text follows the end of the array")
         if not self._bare:
-            self.meta.update(_object(b"{" + rest.removeprefix(b","), self._window.offset))
-        elif rest:
-            raise Malformed(
-                "the JSON is malformed: text follows the end of the array",
-                where=f"byte {self._window.offset}",
-            )
+            rest = rest.removeprefix(b",")
+            # The brace that opens the object stands for the byte before it.
+            after = self._note(b"{" + rest, self._window.offset + len(text) - len(rest) - 1)
+            if "traceEvents" in after:
+                raise self._follows("a second traceEvents follows the first")
+
+    def _follows(self, what: str) -> Malformed:
+        return Malformed(
+            f"the JSON is malformed: {what}",
+            where=f"byte {self._window.offset}",
+            hint="if several ranks wrote one path, give each its own file",
+        )
 
     def _last_border(self, before: int) -> int:
         """The end of the last ``}`` before position ``before`` that a comma and a ``{`` follow; 0 if none."""
         window = self._window
         while (brace := window.rfind(b"{", before)) > 0:
-            head = window.slice(brace - 64, brace).rstrip(_SPACE)
-            if head.endswith(b",") and head[:-1].rstrip(_SPACE).endswith(b"}"):
+            head = window.slice(brace - 64, brace).rstrip(SPACE)
+            if head.endswith(b",") and head[:-1].rstrip(SPACE).endswith(b"}"):
                 return window.rfind(b"}", brace) + 1
             before = brace
         return 0
@@ -312,7 +333,7 @@ class _Failure:
         self.end: int | None = None
         if "trailing characters" in message and at is not None:
             # The position is one past the first byte that follows the array, spaces skipped.
-            self.end = window.end_of(b"]", at - 2, _SPACE)
+            self.end = window.end_of(b"]", at - 2, SPACE)
 
 
 def _position(error: Exception) -> int | None:
@@ -336,20 +357,5 @@ def _brackets(text: bytes) -> Iterator[int]:
         end = text.rfind(b"]", 0, end)
         if end < 0:
             return
-        if text[max(0, end - 64) : end].rstrip(_SPACE).endswith(b"}"):
+        if text[max(0, end - 64) : end].rstrip(SPACE).endswith(b"}"):
             yield end
-
-
-def _object(text: bytes, offset: int) -> dict[str, Any]:
-    """The keys of an object of metadata, read tolerantly (NaN, control characters, bad UTF-8)."""
-    try:
-        doc = json.loads(text.decode("utf-8", "backslashreplace"), strict=False)
-    except (ValueError, RecursionError) as e:
-        if text.rstrip(_SPACE).endswith(b"}"):
-            raise Malformed(
-                f"the JSON is malformed: {_reason(e)}", where=f"byte {offset + (getattr(e, 'pos', 0) or 0)}"
-            ) from e
-        raise Truncated(
-            "the JSON is truncated: it ends in its metadata", where=f"byte {offset + len(text)}"
-        ) from e
-    return doc if isinstance(doc, dict) else {}

@@ -39,6 +39,7 @@ from rooflight.readers.kineto_rows import (
     with_texts,
 )
 from rooflight.readers.meta import read_meta
+from rooflight.readers.repair import NAMES
 from rooflight.readers.source import DEFAULT_LIMITS, Limits
 from rooflight.trace.builder import Builder, GpuRows, HostRows, Times
 from rooflight.trace.tables import GpuKind, HostKind
@@ -95,14 +96,20 @@ def read(pieces: Any, source: str, *, limits: Limits = DEFAULT_LIMITS, salvage: 
     builder = reader.builder
     if stream.unterminated:
         builder.flag("unterminated_array", 1, "the array of events has no closing bracket")
-    if reader.repaired:
-        kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(reader.repaired.items()))
-        builder.flag("json_repaired", reader.repaired.total(), f"the JSON was mended: {kinds}")
+    _flag_repairs(builder, reader.repaired + stream.repaired)
     if stream.cut_off is not None:
         builder.flag("truncated", reader.events, f"salvaged: {stream.cut_off}; {reader.events} events kept")
     return builder.timeline(
         read_meta(stream.meta), salvaged=stream.cut_off is not None, is_annotation=_ANNOTATION.match
     )
+
+
+def _flag_repairs(builder: Builder, repaired: Counter[str]) -> None:
+    if repaired:
+        kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(repaired.items()))
+        builder.flag("json_repaired", repaired.total(), f"the JSON was mended: {kinds}")
+    if repaired[NAMES]:
+        builder.flag("names_repaired", repaired[NAMES], "names had unescaped quotes; their ends were certain")
 
 
 class _Reader:

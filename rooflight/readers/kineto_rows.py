@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import json
 import operator
-import re
 from collections import Counter
 from decimal import Decimal
 from typing import Any, ClassVar
@@ -17,7 +16,10 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from rooflight.readers.repair import repaired
+from rooflight.readers import number
+from rooflight.readers.envelope import not_utf8
+from rooflight.readers.repair import repairs
+from rooflight.readers.texts import shown
 
 Scalar = int | float | str | None
 Text = bytes | memoryview
@@ -127,11 +129,6 @@ def with_texts(data: Text) -> list[Row]:
     return _with_texts.decode(data)
 
 
-_NO_UTF8 = re.compile("[\udc80-\udcff]")
-#: No number of a trace has so many digits.
-_LONG_INTEGER = 1000
-
-
 def lenient(data: Text) -> list[Row]:
     """Events of a chunk that has surprising types; times keep their digits, a field of an impossible
     type is absent."""
@@ -142,12 +139,19 @@ def lenient(data: Text) -> list[Row]:
 def mended(data: Text) -> tuple[list[Row], Counter[str]]:
     """Events of a chunk that is no strict JSON, where it leaves no doubt; and what was mended."""
     text = str(data, "utf-8", "surrogateescape")
-    whole, kinds = repaired(text)
-    events = _known(_rows(whole, text, exact=False))
-    strange = len(_NO_UTF8.findall(text))
-    if strange:
-        kinds["bytes that are no UTF-8"] += strange
-    return events, kinds
+    rows, kinds = _first_reading(text)
+    return _known(rows), kinds + not_utf8(text)
+
+
+def _first_reading(text: str) -> tuple[list[Any], Counter[str]]:
+    """The rows by the least repair that makes the text JSON; without any, the error before repairs."""
+    errors: list[Exception] = []
+    for whole, kinds in repairs(text):
+        try:
+            return _rows(whole, text, exact=False), kinds
+        except (msgspec.DecodeError, RecursionError) as e:
+            errors.append(e)
+    raise errors[0]
 
 
 def _known(rows: list[Any]) -> list[Row]:
@@ -158,18 +162,14 @@ def _rows(text: str, original: str, *, exact: bool = True, integer: Any = None) 
     constant = _no_constant if exact else None
     try:
         rows: list[Any] = json.loads(
-            text, strict=exact, parse_float=Decimal, parse_int=integer, parse_constant=constant
+            text, strict=exact, parse_float=number.decimal, parse_int=integer, parse_constant=constant
         )
     except json.JSONDecodeError as e:
         raise _placed_error(original, e) from e
     except ValueError:
         # int() refuses thousands of digits, since they cost quadratic time; Decimal takes them.
-        return _rows(text, original, exact=exact, integer=_integer)
+        return _rows(text, original, exact=exact, integer=number.integer)
     return rows
-
-
-def _integer(text: str) -> int | Decimal:
-    return int(text) if len(text) < _LONG_INTEGER else Decimal(text)
 
 
 def _no_constant(word: str) -> Any:
@@ -221,15 +221,7 @@ def _raw(value: Any) -> Raw:
 
 
 def _text(value: Any) -> str:
-    """Text that UTF-8 can hold: bytes that were no UTF-8 and lone surrogates are escaped."""
-    text = value if isinstance(value, str) else "" if value is None else str(value)
-    if text.isascii():
-        return text
-    try:
-        raw = text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        raw = text.encode("utf-8", "backslashreplace")
-    return raw.decode("utf-8", "backslashreplace")
+    return shown(value if isinstance(value, str) else "" if value is None else str(value))
 
 
 def _scalar(value: Any) -> Scalar:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rooflight.readers.texts import shown
 from rooflight.trace.timeline import DeviceProperties, Meta
 
 _LIMITS = (
@@ -79,5 +80,4 @@ def _name(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    """Text that UTF-8 can hold: lone surrogates are escaped."""
-    return str(value).encode("utf-8", "backslashreplace").decode("utf-8")
+    return shown(str(value))

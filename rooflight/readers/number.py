@@ -19,12 +19,27 @@ from rooflight.trace.tables import I8, I64, Invalid
 #: Below this a binary64 in µs differs from its three-decimal text by less than half a nanosecond:
 #: one unit in the last place of [2^42, 2^43) is 2^-10 µs, an error of at most 0.4883 ns.
 EXACT_BELOW = float(1 << 43)
+#: No integer of a trace has so many digits.
+_LONG_INTEGER = 1000
 #: Beyond this the nanoseconds pass int64.
 MAX_US = 9.2e15
 
 
 class NeedsText(Exception):  # noqa: N818  (a signal to the reader, no error)
     """The column cannot be converted from binary numbers without a doubt."""
+
+
+def integer(text: str) -> int | Decimal:
+    """An integer of any length: ``int()`` refuses thousands of digits, since they cost quadratic time."""
+    return int(text) if len(text) < _LONG_INTEGER else Decimal(text)
+
+
+def decimal(text: str) -> Decimal:
+    """A decimal with all its digits; NaN where its exponent is beyond what ``Decimal`` holds."""
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return Decimal("NaN")
 
 
 def column(values: Sequence[Any]) -> I64:
@@ -78,7 +93,7 @@ def exact(value: Any) -> int | None:
 def of_text(text: bytes) -> Decimal | int | str | None:
     """The value of a JSON number or numeric string, without a detour over binary; for :func:`exact`."""
     try:
-        return json.loads(text, parse_float=Decimal)  # type: ignore[no-any-return]
+        return json.loads(text, parse_float=decimal)  # type: ignore[no-any-return]
     except ValueError:
         return None
 

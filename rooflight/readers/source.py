@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from rooflight.errors import NotATrace, Refused, Truncated
+from rooflight.errors import Refused, Truncated
+from rooflight.readers.envelope import HEAD_BYTES, SPACE, empty, start_of
 from rooflight.readers.gzipped import Gunzip
 from rooflight.readers.limits import DEFAULT_LIMITS, Limits, Meter
 from rooflight.readers.zipped import END, LOCAL, Unzip
@@ -20,8 +21,6 @@ __all__ = ["DEFAULT_LIMITS", "Checker", "Limits", "Unpacker", "unpacked", "unpac
 
 CHUNK = 1 << 20
 _ZIP_MAGIC = (LOCAL, END)
-_SPACE = b" \t\r\n"
-_BOM = b"\xef\xbb\xbf"
 
 
 class Unpacker:
@@ -94,7 +93,7 @@ class Checker:
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self._unpacker = Unpacker(limits)
-        self._head = b""  # a byte order mark may come in pieces
+        self._head = b""  # until it tells how the document begins
         self._first = b""
         self._last = b""
 
@@ -108,7 +107,9 @@ class Checker:
         for piece in self._unpacker.finish():
             self._look(piece)
         if not self._first:
-            raise NotATrace("the file is empty", hint="was the profiler stopped before the export?")
+            self._first = start_of(self._head)[:1]
+        if not self._first:
+            raise empty()
         # A bare array may lack its end (Chrome's array form); an object may not.
         if self._first == b"{" and self._last != b"}":
             raise Truncated(
@@ -120,16 +121,9 @@ class Checker:
     def _look(self, piece: bytes) -> None:
         if not self._first:
             self._head += piece
-            if _BOM.startswith(self._head):
-                return
-            start = self._head.removeprefix(_BOM).lstrip(_SPACE)
-            self._head, self._first = b" ", start[:1]
-            if self._first and self._first not in (b"{", b"["):
-                raise NotATrace(
-                    "not a trace: the file is no JSON object or array",
-                    where="byte 0",
-                    hint="send the .json or .json.gz that the torch profiler wrote",
-                )
-        tail = piece.rstrip(_SPACE)
+            if len(self._head) >= HEAD_BYTES:
+                # Space alone is held as one of it, however much there is.
+                self._first, self._head = start_of(self._head)[:1], b" "
+        tail = piece.rstrip(SPACE)
         if tail:
             self._last = tail[-1:]

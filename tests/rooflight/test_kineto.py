@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -325,8 +326,8 @@ def test_half_surrogates_of_the_metadata_are_escaped() -> None:
 
 def test_many_inner_keys_of_that_name_are_not_all_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = []
-    read_object = events._object
-    monkeypatch.setattr(events, "_object", lambda *a: tried.append(1) or read_object(*a))
+    read_object = events.read_object
+    monkeypatch.setattr(events, "read_object", lambda *a: tried.append(1) or read_object(*a))
     inner = {str(i): {"traceEvents": []} for i in range(1000)}
     with pytest.raises(Malformed):
         parse(text({"inner": inner, "traceEvents": EVENTS}))
@@ -349,6 +350,27 @@ def test_text_that_is_no_utf8_or_no_strict_json_is_repaired_and_counted() -> Non
     assert t.names[t.gpu.name[0]] == "ge\\xff\tmm<4, float>"
     assert [f.code for f in t.flags] == ["json_repaired"]
     assert t.gpu.start.tolist() == [110_001]
+
+
+def test_of_a_key_that_is_there_twice_the_last_one_counts() -> None:
+    """KINETO §1.5.8: the metadata of an event is written beside its fixed keys."""
+    doc = text(DOC).replace(b'"stream": 7', b'"stream": 9, "grid": [9, 9, 9], "stream": 7')
+    t = parse(doc)
+    assert t.stream_keys == (("0", "0", "1", "7"),)
+    shape = t.shape(0)
+    assert shape is not None
+    assert shape.grid == (2, 1, 1)
+
+
+def test_a_huge_text_in_args_that_are_skipped_costs_its_reading_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """4 MiB of Call stack in one event, 64 times the chunk: read, and nothing is lost."""
+    monkeypatch.setattr(events, "CHUNK", 1 << 16)
+    doc = text(DOC).replace(b'"External id": 1}', b'"Call stack": "' + b"},{ " * (1 << 20) + b'"}', 1)
+    begin = time.process_time()
+    assert facts(kineto.read([doc], "t.json"))[0] == facts(parse(text(DOC)))[0]
+    assert time.process_time() - begin < 10
 
 
 def test_limits_on_events_and_devices() -> None:

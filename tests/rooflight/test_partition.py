@@ -146,6 +146,23 @@ def test_an_idle_step_of_a_busy_recording_is_listed() -> None:
     assert "gpu_events_missing_in_steps" not in {f.code for f in rank.flags}
 
 
+def test_steps_that_overlap_each_have_the_instants_of_both() -> None:
+    """[0, 20) and [10, 30) share the kernel [12, 18): each has 6 µs of it and 14 of something else."""
+    timeline = scene(
+        one=("user_annotation", "ProfilerStep#1", 0, 20),
+        two=("user_annotation", "ProfilerStep#2", 10, 20),
+        again=("user_annotation", "ProfilerStep#2", 10, 20),
+        call_1=("cuda_runtime", "cudaLaunchKernel", 11, 0.5),
+        kernel_1=("kernel", "k", 12, 6),
+    )
+    found = steps(timeline)
+    assert [s.n for s in found] == [1, 2, 2]
+    for step in found:
+        assert step.gpu_busy_in_window_us == 6
+        assert parts(step)["unknown"] == 6
+        assert sum(parts(step).values()) == step.step_time_us == 20
+
+
 event = st.tuples(
     st.sampled_from(["kernel", "comm", "gpu_memcpy", "cpu_op", "call", "input", "sync"]),
     st.integers(0, 400),

@@ -10,7 +10,7 @@ import pytest
 
 from rooflight.errors import Malformed
 from rooflight.readers import events, kineto
-from rooflight.readers.repair import repaired
+from rooflight.readers.repair import repaired, repairs
 
 ROW = '{"ph":"X","cat":"kernel","name":"%s","pid":0,"tid":7,"ts":%d,"dur":1.5,"args":{"stream":7,"x":%s}}'
 
@@ -72,3 +72,128 @@ def test_what_is_not_certain_is_refused_with_its_place(monkeypatch: Any) -> None
         kineto.read((doc[i : i + 4096] for i in range(0, len(doc), 4096)), "t.json")
     at = int(caught.value.where.removeprefix("byte "))
     assert abs(at - doc.index(b',dur"')) <= 4
+
+
+#: Layouts of the C++ profiler (with its own order of keys), of Python, minified, and by sorted keys.
+LAYOUTS = {
+    "c++": """{"traceEvents": [
+  {
+    "ph": "X", "cat": "kernel", "name": "NAME", "pid": 0, "tid": 7,
+    "ts": 1, "dur": 2.5,
+    "args": {
+      "stream": 7
+    }
+  }
+  ],
+  "traceName": "t"
+}""",
+    "a line per key": """{"traceEvents": [
+  {
+    "ph": "X",
+    "cat": "kernel",
+    "name": "NAME",
+    "pid": 0,
+    "tid": 7,
+    "ts": 1,
+    "dur": 2.5
+  }
+]}""",
+    "minified": '{"traceEvents":[{"ph":"X","cat":"kernel","name":"NAME","pid":0,"tid":7,"ts":1,"dur":2.5}]}',
+    "name last": '{"traceEvents": [{"cat": "kernel", "dur": 2.5, "ph": "X", "pid": 0, "tid": 7, "ts": 1, '
+    '"name": "NAME"}, {"ph": "M", "name": "x"}]}',
+}
+QUOTED = (
+    'Library("my_ns", "IMPL")',
+    '"',
+    '"all of it"',
+    'f({"a": 1})',
+    'x = "a" + "b", "c"',
+    '<string>("x")(3): forward',
+)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", QUOTED)
+def test_quotes_in_a_name_are_mended_and_counted(layout: str, name: str) -> None:
+    t = kineto.read([LAYOUTS[layout].replace("NAME", name).encode()], "t.json")
+    assert t.names[t.gpu.name[0]] == name
+    assert t.gpu.dur.tolist() == [2500]
+    assert [(f.code, f.count) for f in t.flags] == [("json_repaired", 1), ("names_repaired", 1)]
+
+
+#: Names after which a quote may be missing, or whose end may be another one.
+DOUBTFUL = ('f("a", "b": "c")', '{"a": "b", "c": "d"}', 'x", "tid": "y" z', "a\\", '"a\\')
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", DOUBTFUL)
+def test_a_name_whose_end_is_in_doubt_is_refused_with_its_place(layout: str, name: str) -> None:
+    with pytest.raises(Malformed, match=r"malformed.*byte \d+"):
+        kineto.read([LAYOUTS[layout].replace("NAME", name).encode()], "t.json")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_missing_quote_at_the_end_of_a_name_swallows_nothing(layout: str) -> None:
+    doc = LAYOUTS[layout].replace("NAME", "gemm")
+    with pytest.raises(Malformed):
+        kineto.read([doc.replace('gemm"', "gemm").encode()], "t.json")
+    with pytest.raises(Malformed):
+        kineto.read([doc.replace('"gemm', "gemm").encode()], "t.json")
+
+
+def test_a_mended_name_changes_no_other_row() -> None:
+    """A name with its quotes escaped, one that looks like a key, and one whose next key is a stranger."""
+    rows = [
+        '{"ph":"X","cat":"kernel","name":"a\\"b","color":"red","pid":0,"tid":7,"ts":1,"dur":1}',
+        '{"ph":"X","cat":"kernel","name":"Library("x")","pid":0,"tid":7,"ts":3,"dur":1}',
+        '{"ph":"X","cat":"kernel","pid":0,"tid":7,"ts":5,"dur":1,"name":"\\"name\\": \\""}',
+        '{"ph":"M","name":"x","args":{"name":"python"}}',
+    ]
+    t = kineto.read([('{"traceEvents":[' + ",".join(rows) + "]}").encode()], "t.json")
+    assert [t.names[n] for n in t.gpu.name] == ['a"b', 'Library("x")', '"name": "']
+    assert t.flags[1].count == 1
+
+
+LOGS = (
+    '{"traceEvents": [%s],\n  "WARNING": [%s],\n  "traceName": "t.json",\n  "distributedInfo": {"rank": 3}}'
+)
+GOOD = ROW % ("k", 1, "1")
+
+
+@pytest.mark.parametrize(
+    "messages", ['"no "libcupti" here","second: "a", b"', '"""', '"[Profiler = "x"] [1, 2]"', r'"C:\dir "x""']
+)
+def test_log_lists_are_mended_since_nobody_reads_them(messages: str) -> None:
+    t = kineto.read([(LOGS % (GOOD, messages)).encode()], "t.json")
+    assert t.meta.rank == 3
+    assert [f.code for f in t.flags] == ["json_repaired"]
+    assert "log lists" in t.flags[0].detail
+    before = '{"WARNING": [' + messages + '], "distributedInfo": {"rank": 3}, "traceEvents": [' + GOOD + "]}"
+    assert kineto.read([before.encode()], "t.json").meta.rank == 3
+
+
+@pytest.mark.parametrize("messages", ['"a", "distributedInfo": {"rank": 4}, "b": ["c"', '"a'])
+def test_a_log_list_that_may_have_swallowed_a_key_is_refused(messages: str) -> None:
+    with pytest.raises(Malformed, match="malformed"):
+        kineto.read([(LOGS % (GOOD, messages)).encode()], "t.json")
+
+
+HOSTILE = {
+    "names": '"name":"' * 60_000,
+    "ends": '"name":"' + '",' * 200_000,
+    "half ends": '"name":"' + '","x' * 100_000,
+    "inner keys": '"name":"' + ',{"x"' * 80_000 + '","a":',
+    "escaped quotes": '"' + '\\"' * 200_000,
+    "an escape without a sign": '"' + '\\"' * 200_000 + "\\",
+    "logs": '"INFO":["' * 50_000,
+    "space": '"name":"x"' + " " * 400_000,
+    "quotes": '"' * 400_000,
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_time_grows_with_the_size_alone(kind: str) -> None:
+    begin = time.process_time()
+    for _ in repairs("[" + HOSTILE[kind] + "]"):
+        pass
+    assert time.process_time() - begin < 5
