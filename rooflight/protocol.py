@@ -276,6 +276,15 @@ class Coverage(Struct):
     unknown: float = 0.0
 
 
+class Bucket(Struct):
+    """A share of all GPU events; over the buckets of a rank the four figures add up to what was recorded."""
+
+    events: NonNegative
+    time_us: Time
+    kernels: NonNegative
+    kernel_time_us: Time
+
+
 class Rank(Struct):
     """One process of the run."""
 
@@ -285,6 +294,7 @@ class Rank(Struct):
     grade_reasons: list[str] = field(default_factory=list)
     flags: list[Flag] = field(default_factory=list)
     invalid_events: dict[str, int] = field(default_factory=dict)
+    buckets: dict[str, Bucket] = field(default_factory=dict)
     busy_pct: float | None = None
     devices: dict[str, DeviceFigures] = field(default_factory=dict)
     roofs: dict[str, Roofs] = field(default_factory=dict)

@@ -13,6 +13,7 @@ from rooflight.regimes.quality import grade
 from rooflight.regimes.steps import StepVerdict, incomplete, run_regime, step_regime
 from rooflight.results import quality
 from rooflight.results.attribution import attribution_rows, host_api_ns, phases_us
+from rooflight.results.buckets import buckets
 from rooflight.results.cpu import cpu_device
 from rooflight.results.devices import device_figures
 from rooflight.results.launches import Columns, launch_columns
@@ -66,6 +67,7 @@ def _rank(s: Stages) -> Rank:
         grade_reasons=judged.reasons,
         flags=s.flags,
         invalid_events=timeline.invalid_events,
+        buckets=buckets(timeline, s.links),
         n_steps=len(s.steps),
         steps_without_gpu=[f.span.n for f in s.figures if not f.touched],
         steps_total_us=us(sum(p.end - p.start for p in s.steps)) if s.steps else None,
