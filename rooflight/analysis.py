@@ -7,7 +7,7 @@ recording.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -35,10 +35,13 @@ DEFAULT = Options()
 
 @dataclass(frozen=True)
 class Analysis:
-    """The result: ``document`` is the one JSON, ``launches`` the GPU events in columns, by rank."""
+    """The result: ``document`` is the one JSON, ``launches`` the GPU events in columns, by rank.
+
+    The columns of a rank are made when they are first asked for.
+    """
 
     document: Document
-    launches: dict[int, Columns]
+    launches: Mapping[int, Columns]
 
     @property
     def kernels(self) -> pd.DataFrame:
@@ -66,7 +69,7 @@ def analyze(
         options = replace(options, gpu=gpu)
     stages = [Stages(t, options) for t in several]
     document = combine([analyse_rank(s) for s in stages])
-    return Analysis(document, {s.timeline.meta.rank or 0: launches(s) for s in stages})
+    return Analysis(document, _Launches({s.timeline.meta.rank or 0: s for s in stages}))
 
 
 def analyze_files(
@@ -116,6 +119,25 @@ def combine(results: Sequence[RankResult]) -> Document:
         world_size=world,
         flags=[*_missing_flag(missing, world), *(flags(across) if across else [])],
     )
+
+
+class _Launches(Mapping[int, Columns]):
+    """The launches of each rank, made when they are asked for and kept."""
+
+    def __init__(self, stages: dict[int, Stages]) -> None:
+        self._stages = stages
+        self._made: dict[int, Columns] = {}
+
+    def __getitem__(self, rank: int) -> Columns:
+        if rank not in self._made:
+            self._made[rank] = launches(self._stages[rank])
+        return self._made[rank]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._stages)
+
+    def __len__(self) -> int:
+        return len(self._stages)
 
 
 def _one_file_each(results: Sequence[RankResult]) -> None:

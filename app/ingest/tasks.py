@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -55,7 +55,7 @@ class Work:
 
 def analyzed(
     traces: list[tuple[Path, str]], limits: Limits, calibrations: list[Calibration]
-) -> tuple[Document, dict[int, Any]]:
+) -> tuple[Document, Mapping[int, Any]]:
     """All traces of a run, read and analysed together."""
     from rooflight import readers
     from rooflight.analysis import Options, analyze
@@ -123,7 +123,7 @@ async def _gather(job_id: str, database: Database, blobs: BlobStore) -> Work:
     )
 
 
-def _document(work: Work, settings: Settings, analyzer: Analyzer) -> tuple[Document, dict[int, Any]]:
+def _document(work: Work, settings: Settings, analyzer: Analyzer) -> tuple[Document, Mapping[int, Any]]:
     limits = Limits(max_bytes=settings.unpacked_bytes, max_ratio=settings.ratio)
     try:
         document, launches = analyzer(work.traces, limits, work.calibrations)
