@@ -19,7 +19,7 @@ from rooflight.readers.limits import DEFAULT_LIMITS, Limits
 from rooflight.results.file import FileTask
 from rooflight.results.launches import Columns
 from rooflight.results.rank import analyse_rank, launches, regrade
-from rooflight.results.ranks import across_ranks, collective_rows, flags, split_communication
+from rooflight.results.ranks import across_ranks, collective_rows, flags, listed, split_communication
 from rooflight.results.result import RankResult
 from rooflight.results.stages import Options, Stages
 from rooflight.trace.timeline import Timeline
@@ -158,7 +158,9 @@ def _missing(present: Sequence[int], world: int | None) -> list[int]:
 
 
 def _missing_flag(missing: Sequence[int], world: int | None) -> list[Flag]:
-    return [Flag("missing_ranks", len(missing), f"not given: {list(missing)} of {world}")] if missing else []
+    return (
+        [Flag("missing_ranks", len(missing), f"not given: [{listed(missing)}] of {world}")] if missing else []
+    )
 
 
 def _frame(rows: Sequence[tuple[int, Any]]) -> pd.DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
+from rooflight.cli.stragglers import Stragglers, stragglers
 from rooflight.cli.summary import (
     Summary,
     counted,
@@ -25,6 +26,7 @@ WATERFALL = (
     "input", "host", "sync", "dispatch", "launch", "dependency", "unknown_idle", "communication", "copy",
     "latency", "unknown", "memory", "compute",
 )  # fmt: skip
+TOP_RANKS = 16
 TOP_KERNELS = 12
 TOP_FLAGS = 12
 _DASH = "–"
@@ -53,19 +55,37 @@ def _run(document: Document, term: Terminal) -> Iterator[str]:
 
 
 def _ranks(document: Document, term: Terminal) -> Iterator[str]:
-    late = [c.straggler for c in document.collectives if c.straggler is not None]
+    late = stragglers(document)
     yield ""
-    yield f"{'rank':>6}  {'step p50':>11}  {'busy':>6}  {'late':>6}  regime"
-    for rank in document.ranks:
+    yield f"{'rank':>6}  {'step p50':>11}  {'busy':>6}  {'late':>6}  {'waited for':>11}  regime"
+    for rank in _shown(document, late):
         s = summarise(rank)
         busy = _percent(rank.busy_pct)
-        times_late = f"{late.count(rank.rank)}" if late else _DASH
+        times = f"{late.times.get(rank.rank, 0):,}" if late.known else _DASH
+        cost = ms(late.caused_us.get(rank.rank, 0.0) if late.known else None)
         regime = term.paint(s.regime, s.regime) if s.regime else f"{_DASH} {safe(s.reason)}"
-        yield f"{rank.rank:>6}  {ms(s.times.p50_us):>11}  {busy:>6}  {times_late:>6}  {regime}"
-    if late:
-        yield f"late: how often it came last of {len(late)} collectives"
+        yield f"{rank.rank:>6}  {ms(s.times.p50_us):>11}  {busy:>6}  {times:>6}  {cost:>11}  {regime}"
+    if len(document.ranks) > TOP_RANKS:
+        yield f"        and {len(document.ranks) - TOP_RANKS:,} more, in the JSON"
+    yield from _late(late)
     yield f"Below: rank {document.ranks[0].rank}"
     yield ""
+
+
+def _shown(document: Document, late: Stragglers) -> list[Rank]:
+    """All ranks where they are few, else those that the others waited longest for."""
+    if len(document.ranks) <= TOP_RANKS:
+        return document.ranks
+    return sorted(document.ranks, key=lambda r: (-late.caused_us.get(r.rank, 0.0), r.rank))[:TOP_RANKS]
+
+
+def _late(late: Stragglers) -> Iterator[str]:
+    if late.known:
+        yield f"late: how often it came last of {counted(late.known, 'collective')}; waited for: how long the"
+        yield "others waited for it then, added up over them"
+    if late.wait_us is not None and late.step_us:
+        share = 100 * late.wait_us / late.step_us
+        yield f"Idle until the last rank arrives: {ms(late.wait_us)} per step ({_percent(share)}), mean over ranks"
 
 
 def _rank(rank: Rank, term: Terminal) -> Iterator[str]:

@@ -16,6 +16,9 @@ from rooflight.results.result import RankResult
 from rooflight.trace.tables import I64
 from rooflight.units import NS_PER_US, us
 
+#: How many of a long list are told.
+_LISTED = 50
+
 
 @dataclass(frozen=True, slots=True)
 class AcrossRanks:
@@ -91,11 +94,30 @@ def flags(across: AcrossRanks) -> list[Flag]:
     """What was done to the clocks, and what could not be compared."""
     found = []
     if across.offsets:
-        moved = ", ".join(f"rank {r} {us(ns):+.15g} us" for r, ns in sorted(across.offsets.items()))
-        found.append(Flag("clock_aligned", len(across.offsets), moved))
+        found.append(Flag("clock_aligned", len(across.offsets), listed(_moved(across))))
     if across.unaligned:
-        groups = ", ".join(across.unaligned)
-        found.append(Flag("collectives_unaligned", len(across.unaligned), f"ranks disagree: {groups}"))
+        detail = f"ranks disagree: {listed(across.unaligned)}"
+        found.append(Flag("collectives_unaligned", len(across.unaligned), detail))
+    return found
+
+
+def listed(items: Sequence[object]) -> str:
+    """The items in words, the first fifty of many."""
+    more = [f"and {len(items) - _LISTED} more"] * (len(items) > _LISTED)
+    return ", ".join([*map(str, items[:_LISTED]), *more])
+
+
+def _moved(across: AcrossRanks) -> list[str]:
+    """Each clock that was set: its host where one is named, its ranks, and by how much it was ahead."""
+    clocks: dict[tuple[str | None, int], list[int]] = {}
+    for r in across.ranks:
+        if offset := across.offsets.get(r.rank.rank):
+            clocks.setdefault((r.rank.host, offset), []).append(r.rank.rank)
+    found = []
+    for (host, offset), ranks in clocks.items():
+        who = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {listed(ranks)}"
+        ahead = f"{us(offset):+,.3f}".rstrip("0").rstrip(".")
+        found.append(f"{f'{host} ({who})' if host else who} {ahead} us")
     return found
 
 

@@ -197,15 +197,50 @@ def test_several_ranks_are_a_table_with_the_late_one():
     ranks = [a_rank(kernels=2, steps=6, rng=random.Random(i)) for i in range(3)]
     for i, rank in enumerate(ranks):
         rank.rank = i
-    late = [Collective(n=n, group="0", straggler=s, transfer_us=1.0) for n, s in enumerate((2, 2, 0, None))]
+    for step, wait in zip(ranks[0].steps, (8_740, 17_480, 0, 0, 0, 0), strict=True):
+        step.wait_us = wait
+    waits = ({"0": 1_000.0, "1": 500.0}, {"0": 250.0}, {"1": 2_000.0, "0": 0.0}, {"0": 9.0})
+    late = [
+        Collective(n=n, group="0", straggler=s, transfer_us=1.0, wait_us=w)
+        for n, (s, w) in enumerate(zip((2, 2, 0, None), waits, strict=True))
+    ]
     doc = Document(
         schema_version=1, source="run", ranks=ranks, collectives=late, missing_ranks=[3], world_size=4
     )
     rows = lines_of(doc)
     assert "ranks missing of 4: 3" in rows
     by_rank = [re.split(r"\s{2,}", x.strip()) for x in rows if x.strip().startswith(("0 ", "1 ", "2 "))]
-    assert [(r[0], r[3]) for r in by_rank] == [("0", "1"), ("1", "0"), ("2", "2")]
+    # Rank 2 was waited for twice, 1000 + 500 and 250 µs; rank 0 once, 2000.
+    assert [(r[0], r[3], r[4]) for r in by_rank] == [
+        ("0", "1", "2.00 ms"), ("1", "0", "0.000 ms"), ("2", "2", "1.75 ms")
+    ]  # fmt: skip
     assert any("how often it came last of 3 collectives" in x for x in rows)
+    # (8.74 + 17.48) / 6 steps = 4.37 ms of 174.8: 2.5 %
+    assert any(x.startswith("Idle until the last rank arrives: 4.37 ms per step (2 %)") for x in rows)
+
+
+def test_of_hundreds_of_ranks_those_that_were_waited_for_are_shown():
+    ranks = [a_rank(kernels=1, steps=0, rng=random.Random(1)) for _ in range(200)]
+    for i, rank in enumerate(ranks):
+        rank.rank = i
+    late = [
+        Collective(n=i, group="0", straggler=r, transfer_us=1.0, wait_us={"0": r})
+        for i, r in enumerate((7, 150))
+    ]
+    doc = Document(schema_version=1, source="run", ranks=ranks, collectives=late)
+    rows = lines_of(doc)
+    first = next(i for i, x in enumerate(rows) if x.split()[:1] == ["rank"])
+    assert [x.split()[0] for x in rows[first + 1 : first + 5]] == ["150", "7", "0", "1"]
+    assert rows[first + 17].split() == ["and", "184", "more,", "in", "the", "JSON"]
+
+
+def test_ranks_that_nobody_compared_have_no_lateness():
+    ranks = [a_rank(kernels=1, steps=0, rng=random.Random(1)) for _ in range(2)]
+    ranks[1].rank = 1
+    rows = lines_of(Document(schema_version=1, source="run", ranks=ranks))
+    row = next(x for x in rows if x.split()[:1] == ["1"])
+    assert row.split() == ["1", "–", "51", "%", "–", "–", "input"]
+    assert not any(x.startswith(("late:", "Idle")) for x in rows)
 
 
 def test_nothing_at_all_is_no_crash():

@@ -66,7 +66,7 @@ def test_a_clock_that_is_ahead_is_set_back_before_anyone_is_called_late() -> Non
         (0, 100, {"0": 0, "1": 10}),
         (1, 30, {"0": 120, "1": 0}),
     ]
-    assert [f.code for f in doc.flags] == ["clock_aligned"]
+    assert [(f.code, f.detail) for f in doc.flags] == [("clock_aligned", "rank 1 +850 us")]
 
 
 @pytest.mark.parametrize(
@@ -91,6 +91,7 @@ def test_ranks_of_one_host_share_its_clock() -> None:
         )
     )
     assert doc.clock_offset_us == {"2": 510, "3": 510}
+    assert [(f.count, f.detail) for f in doc.flags] == [(2, "b (ranks 2, 3) +510 us")]
 
 
 def test_calls_are_matched_by_number_even_when_one_is_missing() -> None:
@@ -195,6 +196,7 @@ def test_clocks_that_are_decades_apart_lose_no_nanosecond() -> None:
         timeline_at(ahead, rank(1, [dp(1000 * i + i, 100 - i) for i in (1, 2)])),
     )
     assert doc.clock_offset_us == {"1": ahead / 1000}
+    assert doc.flags[0].detail == "rank 1 +1,700,000,000,000,000 us"
     assert [c.wait_us for c in doc.collectives] == [{"0": 1, "1": 0}, {"0": 2, "1": 0}]
 
 
@@ -208,6 +210,13 @@ def test_a_clock_beyond_all_reason_ends_in_an_answer(base_ns: int) -> None:
     far = timeline_at(base_ns, rank(1, [dp(0, 10), dp(9e12, 10)]))
     doc = run(rank(0, [dp(-9e12, 10), dp(0, 10)]), far)
     assert len(doc.collectives) == 2
+
+
+def test_long_lists_are_cut() -> None:
+    doc = run(rank(0, [dp(0, 10)], world=100), rank(60, [dp(0, 10)], world=100))
+    [missing] = doc.flags
+    assert missing.detail.endswith("49, 50, and 48 more] of 100")
+    assert len(doc.missing_ranks) == missing.count == 98
 
 
 def test_numbers_beyond_int64_are_none() -> None:
