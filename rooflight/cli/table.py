@@ -84,8 +84,8 @@ def _late(late: Stragglers) -> Iterator[str]:
         yield f"late: how often it came last of {counted(late.known, 'collective')}; waited for: how long the"
         yield "others waited for it then, added up over them"
     if late.wait_us is not None and late.step_us:
-        share = 100 * late.wait_us / late.step_us
-        yield f"Idle until the last rank arrives: {ms(late.wait_us)} per step ({_percent(share)}), mean over ranks"
+        share = _percent(100 * late.wait_us / late.step_us)
+        yield f"Idle until the last rank arrives: {ms(late.wait_us)} per step ({share}), mean over ranks"
 
 
 def _rank(rank: Rank, term: Terminal) -> Iterator[str]:
