@@ -23,6 +23,7 @@ class KernelRow(Base):
     dtype: Mapped[str | None] = mapped_column(Text)
     op: Mapped[str | None] = mapped_column(Text)
     module: Mapped[str | None] = mapped_column(Text)
+    module_path: Mapped[str | None] = mapped_column(Text)
     input_dims: Mapped[str | None] = mapped_column(Text)
     input_types: Mapped[str | None] = mapped_column(Text)
     device: Mapped[str] = mapped_column(Text)
