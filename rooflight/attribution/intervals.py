@@ -45,22 +45,22 @@ def measure(s: Set) -> int:
     return int((s[:, 1] - s[:, 0]).sum())
 
 
-def _covered(s: Set, bounds: I64) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Whether each elementary interval that starts at ``bounds`` lies in ``s``."""
-    at = np.searchsorted(s[:, 0], bounds, side="right") - 1
-    inside = at >= 0
-    inside[inside] = bounds[inside] < s[at[inside], 1]
-    return inside
+def _covered(s: Set, instants: I64) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Whether each instant lies in ``s``: after an odd number of its borders, which are all different."""
+    borders_before = np.searchsorted(s.ravel(), instants, side="right")
+    return (borders_before & 1).astype(bool)
 
 
 def _combined(a: Set, b: Set, *, both: bool) -> Set:
     if a.size == 0 or (both and b.size == 0):
         return EMPTY
-    # A border that both have makes an empty interval, which the union drops.
     bounds = np.sort(np.concatenate((a.ravel(), b.ravel())))
-    left = bounds[:-1]
-    keep = _covered(a, left) & (_covered(b, left) == both)
-    return union(left[keep], bounds[1:][keep])
+    bounds = bounds[np.append(True, bounds[1:] > bounds[:-1])]
+    # Between two bounds nothing changes; the result begins and ends where the answer does.
+    inside = _covered(a, bounds) & (_covered(b, bounds) == both)
+    changes = np.append(inside[:1], inside[1:] != inside[:-1])
+    found: Set = bounds[changes].reshape(-1, 2)
+    return found
 
 
 def intersection(a: Set, b: Set) -> Set:

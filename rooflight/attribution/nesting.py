@@ -13,6 +13,9 @@ import numpy as np
 
 from rooflight.trace.tables import I32, I64
 
+#: Keys of thread and instant stay below this.
+_FAR = 1 << 62
+
 
 @dataclass(frozen=True, slots=True)
 class Spans:
@@ -42,9 +45,9 @@ class Nest:
     def __init__(self, spans: Spans) -> None:
         self._spans = spans
         long = np.flatnonzero(spans.end > spans.start)
-        order = np.lexsort((-spans.end[long], spans.start[long], spans.thread[long]))
+        self._scale(spans.thread[long], np.concatenate((spans.start[long], spans.end[long])))
+        order = np.lexsort((-spans.end[long], self._key(spans.thread[long], spans.start[long])))
         self._rows = long[order]
-        self._times = np.sort(np.concatenate((spans.start[long], spans.end[long])))
         self._begin = self._key(spans.thread[self._rows], spans.start[self._rows])
         self._finish = np.sort(self._key(spans.thread[self._rows], spans.end[self._rows]))
         #: Position of each interval in the order; an empty one has none and encloses nothing.
@@ -63,15 +66,28 @@ class Nest:
         """As :func:`innermost`."""
         return self._answer(thread, at, None)
 
+    def _scale(self, thread: I64 | I32, times: I64) -> None:
+        """How instants are numbered: by their distance from the first, by rank where that is too far."""
+        self._low, self._high = (int(times.min()), int(times.max())) if times.size else (0, 0)
+        self._width = self._high - self._low + 3
+        self._known: I64 | None = None
+        if self._width * (int(thread.max(initial=0)) + 1) >= _FAR:
+            self._known = np.unique(times)
+            self._width = self._known.size + 1
+
+    def _number(self, at: I64) -> I64:
+        if self._known is not None:
+            return np.searchsorted(self._known, at, side="right")
+        return np.clip(at, self._low - 1, self._high + 1) - (self._low - 1)
+
     def _key(self, thread: I64 | I32, at: I64) -> I64:
-        """Thread and instant as one number; an instant between two known ones counts as the earlier."""
-        rank = np.searchsorted(self._times, at, side="right")
-        key: I64 = thread.astype(np.int64) * (self._times.size + 1) + rank
+        """Thread and instant as one number; an instant beyond all known ones counts as just beyond."""
+        key: I64 = thread.astype(np.int64) * self._width + self._number(at)
         return key
 
     def _open(self, thread: I64 | I32, at: I64, place: I64) -> I64:
         """How many intervals before ``place`` in the order are open at an instant."""
-        base = np.searchsorted(self._begin, thread.astype(np.int64) * (self._times.size + 1))
+        base = np.searchsorted(self._begin, thread.astype(np.int64) * self._width)
         ended = np.searchsorted(self._finish, self._key(thread, at), side="right") - base
         opened: I64 = place - base - ended
         return opened
@@ -116,7 +132,7 @@ class Nest:
         ):
             if who != current:
                 stack, current = [], who
-                entered = int(np.searchsorted(self._begin, who * (self._times.size + 1)))
+                entered = int(np.searchsorted(self._begin, who * self._width))
             while entered < place and of_thread[entered] == who:
                 start = self._spans.start[rows[entered]]
                 while stack and end[stack[-1]] <= start:

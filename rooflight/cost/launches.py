@@ -8,8 +8,9 @@ in their own args.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -58,7 +59,7 @@ class _Attacher:
         self._parents = links.parent
         self._length = timeline.gpu.end - timeline.gpu.start
         self._alone: dict[tuple[_CallKey, int], int] = {}
-        self._decoded: dict[int, OpCall] = {}
+        self._decoded: dict[int, tuple[Any, ...]] = {}
         self._calls: dict[_CallKey, tuple[OpCall, Cost]] = {}
         self._by_type: dict[tuple[_Key, str | None], tuple[OpCall, Cost]] = {}
         self._families = [family_of(n) for n in timeline.names]
@@ -167,7 +168,9 @@ class _Attacher:
     def _call(self, key: _CallKey) -> tuple[OpCall, Cost]:
         own, parent, backward = key
         if key not in self._calls:
-            call = completed(self._op_call(own), self._op_call(parent), self._op_call(backward))
+            call = self._op_call(own)
+            if parent != _NOBODY or backward != _NOBODY:
+                call = completed(call, self._op_call(parent), self._op_call(backward))
             self._calls[key] = (call, estimate(call))
         return self._calls[key]
 
@@ -187,8 +190,8 @@ class _Attacher:
     def _op_call(self, key: _Key) -> OpCall:
         name, args = key
         if args not in self._decoded:
-            self._decoded[args] = op_call("", self._timeline.op_args[args] if args >= 0 else None)
-        return replace(self._decoded[args], op=self._timeline.names[name] if name >= 0 else "")
+            self._decoded[args] = _decoded(self._timeline.op_args[args]) if args >= 0 else ()
+        return OpCall(self._timeline.names[name] if name >= 0 else "", *self._decoded[args])
 
     @cached_property
     def _backward(self) -> dict[int, int]:
@@ -229,8 +232,10 @@ class _Attacher:
 
 def op_call(op: str, args: OpArgs | None) -> OpCall:
     """The call that a row recorded; what was not recorded, or is broken, is empty."""
-    if args is None:
-        return OpCall(op=op)
+    return OpCall(op) if args is None else OpCall(op, *_decoded(args))
+
+
+def _decoded(args: OpArgs) -> tuple[Any, ...]:
     *columns, extra = args.decoded()
-    dims, types, strides, concrete = (tuple(c) if isinstance(c, list) else () for c in columns)
-    return OpCall(op, dims, types, strides, concrete, gpu_args=extra if isinstance(extra, dict) else {})
+    fields = (tuple(c) if isinstance(c, list) else () for c in columns)
+    return (*fields, extra if isinstance(extra, dict) else {})
