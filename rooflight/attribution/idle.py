@@ -57,7 +57,7 @@ class HostActivity:
         names = timeline.names
         kind, name = timeline.host.kind, timeline.host.name
         self._input = _named(names, lambda n: is_input(n, input_names))[name]
-        self._sync = _named(names, lambda n: n in _SYNC_NAMES or bool(_SYNC_CALL.match(n)))[name]
+        self._sync = _named(names, is_sync)[name]
         step = _named(names, lambda n: bool(_STEP.fullmatch(n)))[name]
         self._dispatch: Mask = (kind != HostKind.PYTHON) & ~step
         self._rows = dict(rows_by(timeline.host.thread))
@@ -218,6 +218,11 @@ def _intervals(gaps: _Gaps, which: Mask) -> Set:
 def is_input(name: str, wanted: Sequence[str] = INPUT_NAMES) -> bool:
     """Whether a host row of this name waits for the next batch."""
     return any(name == w or (w.endswith("#") and name.startswith(w)) for w in wanted)
+
+
+def is_sync(name: str) -> bool:
+    """Whether a host row of this name waits for the device."""
+    return name in _SYNC_NAMES or bool(_SYNC_CALL.match(name))
 
 
 def _named(names: Sequence[str], wanted: Callable[[str], bool]) -> Mask:

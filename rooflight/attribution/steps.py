@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from rooflight.trace.tables import HostKind
+from rooflight.trace.tables import I64, HostKind
 from rooflight.trace.timeline import Timeline
 
 _STEP = re.compile(r"ProfilerStep#(\d+)")
@@ -33,9 +34,14 @@ def find_steps(timeline: Timeline) -> list[StepSpan]:
     if not numbers:
         return []
     host = timeline.host
-    rows = np.flatnonzero((host.kind == HostKind.ANNOTATION) & np.isin(host.name, list(numbers)))
     spans = [
         StepSpan(numbers[int(host.name[r])], int(host.start[r]), int(host.end[r]), int(host.thread[r]))
-        for r in rows
+        for r in annotation_rows(timeline, numbers)
     ]
     return sorted(spans, key=lambda s: (s.n, s.start))
+
+
+def annotation_rows(timeline: Timeline, names: Iterable[int]) -> I64:
+    """The host's annotations that have one of these names, given by index."""
+    host = timeline.host
+    return np.flatnonzero((host.kind == HostKind.ANNOTATION) & np.isin(host.name, list(names)))
