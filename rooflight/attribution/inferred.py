@@ -15,6 +15,7 @@ from rooflight.trace.timeline import Timeline
 
 _OPTIMIZER = re.compile(r"Optimizer\.step#.+\.step")
 OPTIMIZER, PERIOD = "optimizer", "period"
+_MAX_NAME = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ def _by_optimizer(timeline: Timeline) -> InferredSteps | None:
     rows = rows[(host.name[rows] == host.name[first]) & (host.thread[rows] == host.thread[first])]
     ends = np.unique(np.maximum.accumulate(host.end[rows])).tolist()
     spans = [StepSpan(n, a, b, int(host.thread[first])) for n, (a, b) in enumerate(pairwise(ends))]
-    basis = f"the calls of {timeline.names[host.name[first]]}"
+    basis = f"the calls of {_short(timeline.names[host.name[first]])}"
     return InferredSteps(spans, OPTIMIZER, basis) if spans else None
 
 
@@ -55,5 +56,9 @@ def _by_period(timeline: Timeline, links: Links) -> InferredSteps | None:
     start = timeline.host.start
     columns = (period.n, start[period.begin], start[period.end], timeline.host.thread[period.begin])
     spans = [StepSpan(*row) for row in zip(*(c.tolist() for c in columns), strict=True)]
-    anchor = timeline.names[timeline.gpu.name[period.anchor]]
+    anchor = _short(timeline.names[timeline.gpu.name[period.anchor]])
     return InferredSteps(spans, PERIOD, f"a loop of {period.launches} launches from {anchor} to the next")
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _MAX_NAME else name[: _MAX_NAME - 1] + "…"

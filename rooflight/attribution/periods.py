@@ -86,8 +86,8 @@ class _Sequence:
         return np.split(order, np.cumsum(np.bincount(self.symbol))[:-1])
 
     def candidates(self) -> I64:
-        """The symbols whose windows are alike, the most alike first; then those of most windows; then
-        those before which the host took longest, as it does between rounds."""
+        """The symbols whose windows are alike, the most alike first; then those of most windows, give or
+        take the one that was cut; then those before which the host took longest, as between rounds."""
         order = np.argsort(self.symbol, kind="stable")
         mine, until = self.symbol[order], self._until[order]
         same = mine[1:] == mine[:-1]
@@ -100,8 +100,8 @@ class _Sequence:
         pause = np.bincount(self.symbol, np.diff(self.at, prepend=self.at[:1]), size)
         good = np.flatnonzero((alike >= MIN_WINDOWS) & (alike * 5 >= number * ALIKE_IN_FIVE))
         share = alike[good] / number[good]
-        order = np.lexsort((-pause[good], -number[good], -share))
-        return good[order]
+        fewer = number[good] < number[good].max(initial=0) - 1
+        return good[np.lexsort((-pause[good] / number[good], fewer, -share))]
 
     def period(self, symbol: int) -> Period | None:
         """The windows of an anchor, when they are rounds of a loop."""

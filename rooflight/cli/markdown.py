@@ -29,8 +29,8 @@ def _rank(rank: Rank) -> Iterator[str]:
     yield ""
     yield f"**{plain(verdict(s))}** {plain(first_step(s))}"
     yield ""
-    t = s.times
-    yield f"- Step time: p50 {ms(t.p50_us)}, p95 {ms(t.p95_us)}, p99 {ms(t.p99_us)} over {t.n} steps"
+    t, steps = s.times, counted(s.times.n, s.step)
+    yield f"- Step time: p50 {ms(t.p50_us)}, p95 {ms(t.p95_us)}, p99 {ms(t.p99_us)} over {steps}"
     yield f"- Attainable: {ms(s.attainable_us)}"
     yield f"- Data: {plain('; '.join([rank.grade, *rank.grade_reasons]))}"
     c = rank.coverage

@@ -30,7 +30,8 @@ class StepTimes:
 class Summary:
     """One rank at a glance.  Times are µs, means per step (or of the whole recording without steps).
 
-    ``whole`` says that there are no steps; ``on_cpu`` that the host CPU is the device (§20).
+    ``whole`` says that there are no steps, ``inferred`` that nobody marked them; ``on_cpu`` that the host
+    CPU is the device (§20).
     """
 
     device: str
@@ -44,17 +45,24 @@ class Summary:
     withheld: bool
     kernels: list[Kernel]
     whole: bool
+    inferred: bool
     on_cpu: bool
 
     @property
     def unit(self) -> str:
-        return "in the recording" if self.whole else "per step"
+        return "in the recording" if self.whole else f"per {self.step}"
+
+    @property
+    def step(self) -> str:
+        """What a step is called."""
+        return "inferred step" if self.inferred else "step"
 
 
 def summarise(rank: Rank) -> Summary:
     """The summary of a rank; its steps are those of a recording without GPU work where there is none."""
     on_cpu = rank.cpu is not None and not rank.devices
-    steps: Sequence[Step | CpuStep] = rank.cpu.steps if on_cpu and rank.cpu else rank.steps
+    marked = rank.steps or rank.inferred_steps
+    steps: Sequence[Step | CpuStep] = rank.cpu.steps if on_cpu and rank.cpu else marked
     parts = mean_parts(s.parts_us for s in steps) or _whole(rank, on_cpu)
     source = rank.cpu if on_cpu and rank.cpu else rank
     kernels = rank.cpu.ops if on_cpu and rank.cpu else rank.kernels
@@ -70,6 +78,7 @@ def summarise(rank: Rank) -> Summary:
         withheld=rank.verdict_withheld is not None,
         kernels=sorted(kernels, key=lambda k: -k.time_us),
         whole=not any(s.parts_us for s in steps),
+        inferred=bool(steps) and steps is rank.inferred_steps,
         on_cpu=on_cpu,
     )
 

@@ -100,8 +100,7 @@ def _rank(rank: Rank, term: Terminal) -> Iterator[str]:
 
 
 def _headline(rank: Rank, s: Summary, term: Terminal) -> Iterator[str]:
-    steps = f"{s.times.n} steps" if s.times.n != 1 else "1 step"
-    yield f"{safe(s.device)} · {steps} · rank {rank.rank}"
+    yield f"{safe(s.device)} · {counted(s.times.n, s.step)} · rank {rank.rank}"
     yield ""
     for sentence in (verdict(s), f"First: {first_step(s)}"):
         yield from _wrapped(safe(sentence), term, strong=sentence.startswith(("Bound", "No verdict")))
@@ -131,7 +130,8 @@ def _grade(rank: Rank, term: Terminal) -> Iterator[str]:
 
 
 def _waterfall(parts: Parts, s: Summary, term: Terminal) -> Iterator[str]:
-    what = "the recording" if s.whole else f"a step (mean of {s.times.n})"
+    step = f"{'an' if s.inferred else 'a'} {s.step} (mean of {s.times.n})"
+    what = "the recording" if s.whole else step
     yield ""
     yield term.strong(f"Where the wall time of {what} goes: {ms(s.wall_us)}")
     width = term.width - 2 - 14 - 12 - 8
@@ -160,7 +160,8 @@ def _kernels(s: Summary, term: Terminal) -> Iterator[str]:
     if not s.kernels:
         return
     what = "ops" if s.on_cpu else "kernels"
-    steps = 1 if s.whole else max(1, s.times.n)
+    # The recording holds more than the steps that were inferred from it.
+    steps = 1 if s.whole or s.inferred else max(1, s.times.n)
     launches = sum(k.count for k in s.kernels)
     shown = s.kernels[:TOP_KERNELS]
     yield ""

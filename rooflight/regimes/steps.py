@@ -118,6 +118,15 @@ def unexplained_idle(parts: Mapping[str, int]) -> bool:
     return parts.get("dependency", 0) * UNEXPLAINED_ONE_IN > wall
 
 
+def rests_on(verdict: StepVerdict, basis: str) -> StepVerdict:
+    """The verdict over steps that were inferred from ``basis``: it says so, and is never sure."""
+    if verdict.regime is None:
+        return verdict
+    return StepVerdict(
+        verdict.regime, incomplete(verdict.confidence), f"{verdict.reason}, over steps inferred from {basis}"
+    )
+
+
 def incomplete(confidence: str | None) -> str | None:
     """The confidence of a verdict once its recording turns out to be incomplete: not high."""
     return "medium" if confidence == "high" else confidence

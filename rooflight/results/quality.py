@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rooflight.attribution.inferred import InferredSteps
 from rooflight.attribution.launches import Links
 from rooflight.protocol import Coverage, Flag, Roofs
 from rooflight.regimes import quality
@@ -22,7 +23,7 @@ _ORIGINS = ("measured", "modelled", "inferred", "unknown")
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was found on the way to the verdicts."""
+    """What was found on the way to the verdicts; ``n_steps`` counts the steps that they rest on."""
 
     timeline: Timeline
     links: Links
@@ -32,6 +33,7 @@ class Seen:
     roofs: Sequence[Roofs]
     sku_inferred: bool
     n_steps: int
+    inferred: InferredSteps | None
     steps_without_gpu: int
     graphs: tuple[int, int]
     negative_delays: int
@@ -95,8 +97,10 @@ def _of_recording(seen: Seen, facts: QualityFacts) -> Iterator[Flag]:
     timeline = seen.timeline
     if not facts.gpu_events:
         yield Flag("no_gpu_activity", 0, "the recording holds no GPU work")
-    if not facts.steps:
+    if seen.inferred or not facts.steps:
         yield Flag("no_steps", 0, "no ProfilerStep was recorded: call prof.step() in the training loop")
+    if seen.inferred:
+        yield Flag("inferred_steps", facts.steps, f"steps were inferred from {seen.inferred.basis}")
     if timeline.meta.rank is None:
         yield Flag("rank_assumed", 1, "the file names no rank; it is taken as rank 0")
     invalid = timeline.invalid_events

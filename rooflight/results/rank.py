@@ -10,7 +10,7 @@ from rooflight.attribution.collectives import collective_calls
 from rooflight.attribution.intervals import EMPTY
 from rooflight.protocol import Cpu, CpuStep, Rank, Step
 from rooflight.regimes.quality import grade
-from rooflight.regimes.steps import StepVerdict, incomplete, run_regime, step_regime
+from rooflight.regimes.steps import StepVerdict, incomplete, rests_on, step_regime, summed
 from rooflight.results import quality
 from rooflight.results.attribution import attribution_rows, host_api_ns, phases_us
 from rooflight.results.buckets import buckets
@@ -113,30 +113,35 @@ def _on_gpu(rank: Rank, s: Stages, headline: int) -> None:
     rank.busy_pct = rank.devices[s.timeline.device_keys[headline]].busy_pct
 
     def judged(parts: dict[str, int]) -> StepVerdict:
-        return step_regime(
+        verdict = step_regime(
             parts,
             grade=rank.grade,
             unknown_inferred_frac=s.doubt,
             withheld=rank.verdict_withheld,
             factor_assumed=assumed,
         )
+        return rests_on(verdict, s.inferred.basis) if s.inferred else verdict
 
-    rank.steps = [step_row(s.timeline, f, judged(f.parts[headline]), headline) for f in s.figures]
-    run = run_regime(
-        [f.parts[headline] for f in s.figures] or [s.whole[headline]],
-        grade=rank.grade,
-        unknown_inferred_frac=s.doubt,
-        withheld=rank.verdict_withheld,
-        factor_assumed=assumed,
-    )
+    _steps(rank, s, [step_row(s.timeline, f, judged(f.parts[headline]), headline) for f in s.figures])
+    run = judged(summed([f.parts[headline] for f in s.figures] or [s.whole[headline]]))
     rank.regime, rank.regime_confidence, rank.regime_reason = run.regime, run.confidence, run.reason
 
 
 def _on_cpu(rank: Rank, s: Stages) -> None:
     """No GPU work: the host CPU is the device, kept apart; what a GPU did in the steps is unknown."""
-    rank.steps = [Step(n=p.n, step_time_us=us(p.end - p.start), start_us=us(p.start)) for p in s.steps]
+    _steps(rank, s, [Step(n=p.n, step_time_us=us(p.end - p.start), start_us=us(p.start)) for p in s.spans])
     if s.cpu is not None:
         rank.cpu = cpu_device(s.cpu, s.steps, grade=rank.grade, doubt=s.doubt, withheld=rank.verdict_withheld)
+
+
+def _steps(rank: Rank, s: Stages, rows: list[Step]) -> None:
+    """Rows of steps go where they belong: none that was inferred is among those that were marked."""
+    if s.inferred is None:
+        rank.steps = rows
+        return
+    rank.inferred_steps = rows
+    for row in rows:
+        row.inferred_from = s.inferred.source
 
 
 def _exposed(s: Stages) -> Exposed:

@@ -150,6 +150,7 @@ def _split(result: RankResult, waiting: Set) -> None:
     whole, waited = Clipper(spans), Clipper(intersection(spans, waiting))
     waits, both = (c.within(exposed.step_start, exposed.step_end).tolist() for c in (waited, whole))
     # A rank without GPU work has steps, and no parts that could be split.
-    for step, wait, communication in zip(result.rank.steps, waits, both, strict=False):
+    steps = result.rank.steps or result.rank.inferred_steps
+    for step, wait, communication in zip(steps, waits, both, strict=False):
         step.wait_us = us(wait)
         step.transfer_us = us(communication - wait)

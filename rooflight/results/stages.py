@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from rooflight.attribution.idle import HostActivity
+from rooflight.attribution.inferred import InferredSteps, infer_steps
 from rooflight.attribution.launches import Links, link
 from rooflight.attribution.steps import StepSpan, find_steps
 from rooflight.cost.launches import LaunchCosts, attach
@@ -60,6 +61,17 @@ class Stages:
         return find_steps(self.timeline)
 
     @cached_property
+    def inferred(self) -> InferredSteps | None:
+        """Steps of a recording in which none were marked; ``None`` where they stay unknown."""
+        found = None if self.steps else infer_steps(self.timeline, self.links)
+        return found if found and len(found.spans) * len(self.timeline.device_keys) <= MAX_CELLS else None
+
+    @property
+    def spans(self) -> list[StepSpan]:
+        """The steps that figures rest on: those that were marked, else those that were inferred."""
+        return self.inferred.spans if self.inferred else self.steps
+
+    @cached_property
     def names(self) -> Mapping[int, KernelName]:
         """What the names of the GPU events tell, by their index."""
         return {i: classify(self.timeline.names[i]) for i in np.unique(self.timeline.gpu.name).tolist()}
@@ -100,8 +112,8 @@ class Stages:
     def window(self) -> tuple[int, int]:
         """From the first start to the last end of GPU work and steps, in ns."""
         gpu, rows = self.timeline.gpu, self.timeline.valid_gpu
-        starts = [s.start for s in self.steps] + ([int(gpu.start[rows].min())] if rows.size else [])
-        ends = [s.end for s in self.steps] + ([int(gpu.end[rows].max())] if rows.size else [])
+        starts = [s.start for s in self.spans] + ([int(gpu.start[rows].min())] if rows.size else [])
+        ends = [s.end for s in self.spans] + ([int(gpu.end[rows].max())] if rows.size else [])
         return (min(starts), max(ends)) if starts else (0, 0)
 
     @cached_property
@@ -112,7 +124,7 @@ class Stages:
         of_event = part[self.groups.of_event]
         return {
             d: partition(
-                self.timeline, self.links, self.steps, d, of_event, self.is_comm, self.window, activity
+                self.timeline, self.links, self.spans, d, of_event, self.is_comm, self.window, activity
             )
             for d in range(len(self.timeline.device_keys))
         }
@@ -129,15 +141,15 @@ class Stages:
         """The steps before their verdicts; none without GPU work."""
         if self.headline is None:
             return []
-        cells = len(self.steps) * len(self.timeline.device_keys)
+        cells = len(self.spans) * len(self.timeline.device_keys)
         if cells > MAX_CELLS:
             raise TooLarge(
-                f"too large: {len(self.steps)} steps on {len(self.timeline.device_keys)} devices",
+                f"too large: {len(self.spans)} steps on {len(self.timeline.device_keys)} devices",
                 where=self.timeline.source,
                 hint=f"record fewer steps: {MAX_CELLS} pairs of step and device are the limit",
             )
         return step_figures(
-            self.timeline, self.links, self.steps, self.partitions, self.headline, self.groups, self.regimes
+            self.timeline, self.links, self.spans, self.partitions, self.headline, self.groups, self.regimes
         )
 
     @cached_property
@@ -170,7 +182,8 @@ class Stages:
             is_comm=self.is_comm,
             roofs=self.devices.roofs,
             sku_inferred=self.devices.inferred,
-            n_steps=len(self.steps),
+            n_steps=len(self.spans),
+            inferred=self.inferred,
             steps_without_gpu=sum(not f.touched for f in self.figures),
             graphs=graph_launches(self.timeline),
             negative_delays=self.delays.negative,
