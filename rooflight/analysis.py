@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from rooflight.errors import MissingExtra, NotATrace, Refused
 from rooflight.pool import analyse_all
 from rooflight.protocol import SCHEMA_VERSION, Document, Flag
+from rooflight.readers import is_execution
 from rooflight.readers.limits import DEFAULT_LIMITS, Limits
-from rooflight.results.file import FileTask
+from rooflight.results.file import FileTask, read_run
 from rooflight.results.launches import Columns
 from rooflight.results.rank import analyse_rank, launches, regrade
 from rooflight.results.ranks import across_ranks, collective_rows, flags, listed, split_communication
@@ -84,14 +85,19 @@ def analyze_files(
     """Read and analyse the traces of one run, several at a time, each in a process of its own.
 
     ``jobs`` is the number of processes (1: this one), by default one per CPU.  No recording is kept:
-    memory is that of one recording per process, and ``launches`` is empty.  Raises
+    memory is that of one recording per process, and ``launches`` is empty.  Execution traces among the files
+    are joined to the traces of their processes; all are then held at once, in this process.  Raises
     :class:`~rooflight.errors.Refused` with the name of the file that cannot be used.
     """
     if not paths:
         raise NotATrace("no trace was given")
     if gpu is not None:
         options = replace(options, gpu=gpu)
-    tasks = [FileTask(os.fsencode(p), options, limits, salvage) for p in paths]
+    executions = [os.fsencode(p) for p in paths if is_execution(p, limits=limits)]
+    files = [name for p in paths if (name := os.fsencode(p)) not in executions]
+    tasks = [FileTask(name, options, limits, salvage) for name in files]
+    if executions:
+        return analyze(read_run(tasks, executions), options=options)
     return Analysis(combine(analyse_all(tasks, jobs)), {})
 
 

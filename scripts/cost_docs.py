@@ -38,6 +38,7 @@ from its arguments), `measured` (copies, whose bytes are recorded), `unknown`. A
 | `collective_unknown`, `direction_unknown`, `no_bytes` | a message or copy that does not say what it moves |
 | `aux_kernel` | a helper beside the op's main kernel, which has its FLOPs |
 | `dO of ...`, `dims of ...` | dims that the row lacks are those of this other row of the same call |
+| `execution trace` | inputs or the size of the result are from the execution trace that was given beside the trace |
 
 When one op launches several kernels, those of the op's family share its cost by duration; each gradient's kernels
 of a convolution take the share of that gradient; other kernels have 0 FLOPs and unknown bytes.

@@ -29,7 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         type=Path,
         metavar="FILE",
-        help="traces of one run, one per rank, or a folder of them (*.json, *.json.gz, *.zip)",
+        help="traces of one run, one per rank, or a folder of them (*.json, *.json.gz, *.zip), and the "
+        "execution traces that were recorded beside them",
     )
     parser.add_argument("--gpu", metavar="NAME", help="the GPU it ran on, when the trace does not tell")
     parser.add_argument(

@@ -23,6 +23,7 @@ _SCALARS = dict.fromkeys(("Int", "Double", "Bool", "ComplexDouble"), "Scalar")
 _WIDTHS = {f"{n}-byte": DType(f"{n}-byte", n, "int") for n in (1, 2, 4, 8, 16)}
 _MAX_TEXT = 4096  # a recorded list of ints is far shorter
 _INTS = re.compile(r"\[\s*(-?\d{1,19}(\s*,\s*-?\d{1,19})*)?\s*\]")
+_ABSENT = object()
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?")
 
 
@@ -59,6 +60,8 @@ class Arguments:
     def kind(self, i: int) -> str:
         """The type column at ``i``: a C++ element type, Scalar, ScalarList, TensorList or ""."""
         kind = self._types[i] if 0 <= i < len(self._types) else ""
+        if isinstance(kind, list):
+            return "TensorList"
         return _SCALARS.get(kind, kind) if isinstance(kind, str) else ""
 
     def tensor(self, i: int) -> Tensor:
@@ -82,15 +85,32 @@ class Arguments:
         return Tensor(dims, dtypes.from_trace(kind), _steps(self._stride(i), len(dims)))
 
     def tensors(self, i: int) -> list[Tensor]:
-        """The tensors of a list argument.  Their element type is never recorded, only told."""
+        """The tensors of a list argument.  Their element types are recorded by an execution trace only."""
         raw = self._dims[i] if 0 <= i < len(self._dims) else ()
         if not _is_nested(raw):
             raise Unknown("no_shapes")
         steps = self._stride(i)
         known = steps if isinstance(steps, list | tuple) and len(steps) == len(raw) else [None] * len(raw)
-        shapes = [_shape(dims) for dims in raw]
-        kind = self.list_type
-        return [Tensor(d, kind, _steps(s, len(d))) for d, s in zip(shapes, known, strict=True)]
+        rows = zip([_shape(dims) for dims in raw], self._list_types(i, len(raw)), known, strict=True)
+        return [Tensor(d, kind, _steps(s, len(d))) for d, kind, s in rows if kind is not _ABSENT]
+
+    def _list_types(self, i: int, n: int) -> list[Any]:
+        """The element type of each tensor in a list of ``n``; an optional one may be absent."""
+        kinds = self._types[i] if i < len(self._types) else ()
+        if not isinstance(kinds, list) or len(kinds) != n:
+            return [self.list_type] * n
+        texts = [kind if isinstance(kind, str) else "?" for kind in kinds]
+        return [dtypes.from_trace(text) if text else _ABSENT for text in texts]
+
+    def results(self) -> list[Tensor]:
+        """The tensors that came out, as an execution trace tells; none when it does not."""
+        found = []
+        for row in self.call.results:
+            dims, kind = row if isinstance(row, list | tuple) and len(row) == 2 else ((), None)
+            if not isinstance(kind, str):
+                raise Unknown("bad_shapes")
+            found.append(Tensor(_shape(dims), dtypes.from_trace(kind)))
+        return found
 
     @property
     def list_type(self) -> DType | None:

@@ -8,10 +8,10 @@ from rooflight.cost.gemm import broadcast
 from rooflight.cost.promotion import FP32, result_type
 from rooflight.cost.registry import cost_model
 from rooflight.cost.tensor import Piece, Tensor, Unknown, product
-from rooflight.cost.work import NOTHING, Work, pieces
+from rooflight.cost.work import COMPOSITE, NOTHING, Work, pieces
 from rooflight.dtypes import DType
+from rooflight.trace.timeline import EXECUTION_TRACE
 
-COMPOSITE = "composite"
 _TO_DTYPE = 5  # arguments of to(dtype, non_blocking, copy, memory_format), which cannot change the device
 
 
@@ -96,8 +96,11 @@ def repeat(args: Arguments) -> Work:
 
 @cost_model("aten::repeat_interleave", family="copy")
 def repeat_interleave(args: Arguments) -> Work:
-    """Reads x once and writes it as often as asked; unknown when the counts are a tensor."""
+    """Reads x once and writes it as often as asked; with counts in a tensor it takes an execution trace to
+    know how often that is."""
     x, times = args.tensor(0), args.integer(1)
+    if times is None and len(made := args.results()) == 1:
+        return Work(0, pieces(x, args.maybe(1)), pieces(made[0].like()), x.dtype, EXECUTION_TRACE)
     if times is None or times < 0:
         raise Unknown("data_dependent")
     out = Piece(product([x.numel, times]), x.dtype)
@@ -108,11 +111,13 @@ def repeat_interleave(args: Arguments) -> Work:
     "aten::cat", "aten::_cat", "aten::stack", "aten::concat", "aten::hstack", "aten::vstack", family="copy"
 )
 def cat(args: Arguments) -> Work:
-    """Reads every part and writes the whole.  The type of a list's elements is not recorded: bytes are
-    unknown (``dtype_unknown``) unless the kernel's name tells it."""
+    """Reads every part and writes the whole, in the type that holds all.  The type of a list's elements is
+    recorded by an execution trace only: without one, bytes are unknown (``dtype_unknown``) unless the
+    kernel's name tells it."""
     parts = args.tensors(0)
-    whole = Piece(sum(t.numel for t in parts), args.list_type)
-    return Work(0, pieces(parts), pieces(whole))
+    dtype = args.list_type or result_type(parts)
+    whole = Piece(sum(t.numel for t in parts), dtype)
+    return Work(0, pieces(parts), pieces(whole), None if args.list_type else dtype)
 
 
 @cost_model(

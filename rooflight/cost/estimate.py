@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from rooflight.cost import registry
 from rooflight.cost.arguments import Arguments
 from rooflight.cost.model import MEASURED, MODELLED, UNKNOWN, Cost, OpCall
 from rooflight.cost.registry import CostModel
 from rooflight.cost.tensor import INT64_MAX, Unknown
-from rooflight.cost.work import Work, total_bytes
+from rooflight.cost.work import COMPOSITE, Work, pieces, total_bytes
 from rooflight.dtypes import DType
+from rooflight.trace.timeline import EXECUTION_TRACE
 
 # Families whose figures rest on something else than shapes and types.
 _ORIGINS = {
@@ -38,9 +40,19 @@ def estimate(call: OpCall) -> Cost:
         args = Arguments(call)
         if model.at_most is not None and len(args) > model.at_most:
             raise Unknown("too_many_arguments")
-        return priced(model.formula(args), model)
+        return priced(_told(model.formula(args), args), model)
     except Unknown as unknown:
         return Cost(reason=unknown.reason, family=model.family, matrix=model.matrix)
+
+
+def _told(work: Work, args: Arguments) -> Work:
+    """The work with what only the recorded results tell of it, and the reason that names their source."""
+    results = args.results() if work.reads is not None and work.reason != COMPOSITE else []
+    lone = work.writes or ()
+    typeless = len(results) == len(lone) == 1 and lone[0].dtype is None
+    if results and (work.writes is None or typeless):
+        return replace(work, writes=pieces(t.like() for t in results), reason=work.reason or EXECUTION_TRACE)
+    return replace(work, reason=args.call.source) if args.call.source and not work.reason else work
 
 
 def is_known_op(name: str) -> bool:

@@ -6,6 +6,7 @@ from rooflight.cost.arguments import Arguments
 from rooflight.cost.registry import cost_model
 from rooflight.cost.tensor import Piece, Tensor, Unknown, product
 from rooflight.cost.work import Work, pieces
+from rooflight.trace.timeline import EXECUTION_TRACE
 
 
 def _row(x: Tensor, dim: int | None) -> tuple[int, int]:
@@ -81,16 +82,26 @@ def _gathered(x: Tensor, idx: Tensor) -> Work:
 
 @cost_model("aten::index", "aten::_index", family="index")
 def index(args: Arguments) -> Work:
-    """0 FLOPs.  A list of optional tensors is recorded as nothing, so that the size is unknown."""
-    x = args.tensor(0)
-    return Work(0, None, None, x.dtype, "data_dependent")
+    """0 FLOPs.  A list of optional tensors is recorded by an execution trace only, and so is the size of the
+    result: with one, reads the indices and at most one element for each of the result; else unknown."""
+    x, made = args.tensor(0), args.results()
+    if len(made) != 1:
+        return Work(0, None, None, x.dtype, "data_dependent")
+    return _chosen(x, args.tensors(1), made[0])
 
 
 @cost_model("aten::masked_select", family="index")
 def masked_select(args: Arguments) -> Work:
-    """0 FLOPs.  How much is selected depends on the values: bytes are unknown."""
-    x = args.tensor(0)
-    return Work(0, None, None, x.dtype, "data_dependent")
+    """0 FLOPs.  How much is selected depends on the values: bytes are unknown without an execution trace."""
+    x, made = args.tensor(0), args.results()
+    if len(made) != 1:
+        return Work(0, None, None, x.dtype, "data_dependent")
+    return _chosen(x, [args.tensor(1)], made[0])
+
+
+def _chosen(x: Tensor, chooser: list[Tensor], made: Tensor) -> Work:
+    read = Piece(min(made.numel, x.unique), x.dtype)
+    return Work(0, pieces(chooser, read), pieces(made.like(x.dtype)), x.dtype, EXECUTION_TRACE)
 
 
 @cost_model("aten::index_put_", "aten::_index_put_impl_", family="index")

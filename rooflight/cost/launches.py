@@ -59,7 +59,7 @@ class _Attacher:
         self._parents = links.parent
         self._length = timeline.gpu.end - timeline.gpu.start
         self._alone: dict[tuple[_CallKey, int], int] = {}
-        self._decoded: dict[int, tuple[Any, ...]] = {}
+        self._decoded: dict[int, dict[str, Any]] = {}
         self._calls: dict[_CallKey, tuple[OpCall, Cost]] = {}
         self._by_type: dict[tuple[_Key, str | None], tuple[OpCall, Cost]] = {}
         self._families = [family_of(n) for n in timeline.names]
@@ -190,8 +190,8 @@ class _Attacher:
     def _op_call(self, key: _Key) -> OpCall:
         name, args = key
         if args not in self._decoded:
-            self._decoded[args] = _decoded(self._timeline.op_args[args]) if args >= 0 else ()
-        return OpCall(self._timeline.names[name] if name >= 0 else "", *self._decoded[args])
+            self._decoded[args] = _decoded(self._timeline.op_args[args]) if args >= 0 else {}
+        return OpCall(self._timeline.names[name] if name >= 0 else "", **self._decoded[args])
 
     @cached_property
     def _backward(self) -> dict[int, int]:
@@ -232,10 +232,15 @@ class _Attacher:
 
 def op_call(op: str, args: OpArgs | None) -> OpCall:
     """The call that a row recorded; what was not recorded, or is broken, is empty."""
-    return OpCall(op) if args is None else OpCall(op, *_decoded(args))
+    return OpCall(op) if args is None else OpCall(op, **_decoded(args))
 
 
-def _decoded(args: OpArgs) -> tuple[Any, ...]:
+def _decoded(args: OpArgs) -> dict[str, Any]:
     *columns, extra = args.decoded()
-    fields = (tuple(c) if isinstance(c, list) else () for c in columns)
-    return (*fields, extra if isinstance(extra, dict) else {})
+    lists = (tuple(c) if isinstance(c, list) else () for c in columns)
+    return {
+        **dict(zip(("dims", "types", "strides", "concrete"), lists, strict=True)),
+        "gpu_args": extra if isinstance(extra, dict) else {},
+        "results": args.decoded_results(),
+        "source": args.source,
+    }

@@ -19,6 +19,10 @@ class OpCall:
     the same call can (a convolution without recorded strides: the gradient that flows back into it);
     ``output_source`` names that row, and becomes the reason of the cost.  ``list_type`` is the element
     type of its lists of tensors, which rows never hold and a kernel's name may tell.
+
+    An execution trace tells more: ``results`` has the (dims, element type) of every tensor that came out, the
+    type of a list of tensors is a list of their element types, and ``source`` names it where inputs are from
+    it.
     """
 
     op: str
@@ -31,6 +35,8 @@ class OpCall:
     output_dims: tuple[int, ...] | None = None
     output_source: str = ""
     list_type: str = ""
+    results: tuple[Any, ...] = ()
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,17 @@
 """Optimizers and ops over lists of tensors.
 
-The element type of a list is never recorded: FLOPs are known, bytes are not (``dtype_unknown``) unless
-the kernel's name tells the type.
+The element type of a list is recorded by an execution trace only: without one FLOPs are known, bytes are
+not (``dtype_unknown``) unless the kernel's name tells the type.
 """
 
 from __future__ import annotations
 
 from rooflight.cost.arguments import Arguments
+from rooflight.cost.promotion import result_type
 from rooflight.cost.registry import cost_model
 from rooflight.cost.tensor import Piece, Tensor, Unknown
 from rooflight.cost.work import Work, pieces
+from rooflight.dtypes import DType
 
 
 def _numel(tensors: list[Tensor]) -> int:
@@ -28,6 +30,15 @@ def _lists(args: Arguments, *where: int) -> list[Tensor]:
     return found
 
 
+def _dense(tensors: list[Tensor]) -> tuple[Piece, ...]:
+    return pieces(t.like() for t in tensors)
+
+
+def _math(args: Arguments, tensors: list[Tensor]) -> DType | None:
+    """The type of the arithmetic where it was recorded; a kernel's name tells no more than a width."""
+    return result_type(tensors) if args.list_type is None else None
+
+
 def foreach(*names: str) -> tuple[str, ...]:
     """The ops over lists, each with its in-place twin."""
     return tuple(f"aten::_foreach_{n}{end}" for n in names for end in ("", "_"))
@@ -35,8 +46,8 @@ def foreach(*names: str) -> tuple[str, ...]:
 
 def _each(args: Arguments, per_element: int, *more: int) -> Work:
     first = args.tensors(0)
-    n = _numel(first)
-    return Work(per_element * n, pieces(first, _lists(args, *more)), pieces(Piece(n, args.list_type)))
+    reads = pieces(first, _lists(args, *more))
+    return Work(per_element * _numel(first), reads, _dense(first), _math(args, first))
 
 
 @cost_model(*foreach("add", "sub"), family="optimizer")
@@ -74,21 +85,23 @@ def foreach_lerp(args: Arguments) -> Work:
 def foreach_norm(args: Arguments) -> Work:
     """Norms of the tensors of a list: 2 FLOPs per element, one number out per tensor."""
     first = args.tensors(0)
-    return Work(2 * _numel(first), pieces(first), pieces(Piece(len(first), args.list_type)))
+    norms = pieces(Piece(1, t.dtype) for t in first)
+    return Work(2 * _numel(first), pieces(first), norms, _math(args, first))
 
 
 @cost_model("aten::_foreach_copy_", family="optimizer")
 def foreach_copy_(args: Arguments) -> Work:
-    """Copies between lists: 0 FLOPs.  Both types are unknown, and they may differ."""
-    targets = args.tensors(0)
-    args.tensors(1)
-    return Work(0, None, pieces(Piece(_numel(targets), None)), None, "dtype_unknown")
+    """Copies between lists: 0 FLOPs.  The types may differ, and so the kernel's name does not tell both."""
+    targets, sources = args.tensors(0), args.tensors(1)
+    if args.list_type is not None:
+        return Work(0, None, None, None, "dtype_unknown")
+    return Work(0, pieces(sources), _dense(targets), _math(args, targets))
 
 
 @cost_model("aten::_foreach_zero_", family="optimizer")
 def foreach_zero_(args: Arguments) -> Work:
     """Zeroes the tensors of a list: 0 FLOPs, nothing read."""
-    return Work(0, (), pieces(Piece(_numel(args.tensors(0)), args.list_type)))
+    return Work(0, (), _dense(args.tensors(0)))
 
 
 @cost_model(
@@ -105,7 +118,7 @@ def adam(args: Arguments) -> Work:
     per_param = 13 + amsgrad + (decoupled or (2 if decay else 0))
     state = _lists(args, 2, 3, *((4,) if amsgrad else ()))
     reads = pieces(params, _lists(args, 1), state, _lists(args, 5))
-    return Work(per_param * _numel(params), reads, pieces(params, state))
+    return Work(per_param * _numel(params), reads, pieces(params, state), _math(args, params))
 
 
 @cost_model("aten::_fused_sgd_", "aten::_fused_sgd", family="optimizer")
@@ -119,6 +132,7 @@ def sgd(args: Arguments) -> Work:
         per_param * _numel(params),
         pieces(params, _lists(args, 1), momentum),
         pieces(params, momentum),
+        _math(args, params),
     )
 
 
@@ -126,11 +140,21 @@ def sgd(args: Arguments) -> Work:
 def adagrad(args: Arguments) -> Work:
     """Reads and writes parameters and sums; its FLOPs have no convention."""
     params, sums = args.tensors(0), _lists(args, 2)
-    return Work(None, pieces(params, _lists(args, 1), sums), pieces(params, sums))
+    return Work(None, pieces(params, _lists(args, 1), sums), pieces(params, sums), _math(args, params))
+
+
+@cost_model("aten::_amp_foreach_non_finite_check_and_unscale_", family="optimizer")
+def unscale(args: Arguments) -> Work:
+    """Gradients times a scale, and whether all are finite: reads and writes the list; its FLOPs have no
+    convention."""
+    grads = args.tensors(0)
+    if any(t.dtype is None for t in grads):
+        raise Unknown("dtype_unknown")
+    found, scale = args.maybe(1), args.maybe(2)
+    return Work(None, pieces(grads, scale), pieces(_dense(grads), found), _math(args, grads), "no_convention")
 
 
 @cost_model(
-    "aten::_amp_foreach_non_finite_check_and_unscale_",
     "aten::flatten_dense_tensors",
     "aten::unflatten_dense_tensors",
     family="optimizer",

@@ -84,9 +84,12 @@ def histc(args: Arguments) -> Work:
     family="sort_scan",
 )
 def as_many_as_there_are(args: Arguments) -> Work:
-    """The size of the result depends on the values: neither FLOPs nor bytes are known."""
-    args.tensor(0)
-    raise Unknown(_REASON)
+    """The size of the result depends on the values: neither FLOPs nor bytes are known; bytes are with an
+    execution trace, which has it."""
+    x, made = args.tensor(0), args.results()
+    if not made:
+        raise Unknown(_REASON)
+    return Work(None, pieces(args.all_tensors()), pieces(t.like() for t in made), x.dtype, _REASON)
 
 
 def _places(args: Arguments, n: int) -> Piece:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from rooflight.cost.tensor import Piece, Tensor
 from rooflight.dtypes import DType
 
+#: The reason of ops whose work is that of the ops inside them.
+COMPOSITE = "composite"
 Moved = Tensor | Piece | None
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from rooflight.errors import Malformed, NotATrace, Truncated
 from rooflight.readers import number
-from rooflight.readers.repair import MAX_REPAIRED, repairs
+from rooflight.readers.repair import repairs
 
 SPACE = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
@@ -62,8 +62,7 @@ def read_object(text: bytes, offset: int) -> tuple[dict[str, Any], Counter[str]]
     """
     whole = text.decode("utf-8", "surrogateescape")
     errors: list[ValueError | RecursionError] = []
-    mended = repairs(whole) if len(text) <= MAX_REPAIRED else ()
-    for reading, kinds in chain([(whole, Counter[str]())], mended):
+    for reading, kinds in chain([(whole, Counter[str]())], repairs(whole)):
         try:
             doc = json.loads(reading, strict=False, parse_int=number.integer)
         except (ValueError, RecursionError) as e:

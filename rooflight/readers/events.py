@@ -16,7 +16,6 @@ import msgspec
 
 from rooflight.errors import Malformed, NotATrace, TooLarge, Truncated
 from rooflight.readers.envelope import HEAD_BYTES, SPACE, empty, read_object, start_of
-from rooflight.readers.repair import MAX_REPAIRED
 from rooflight.readers.window import Window
 
 #: Small enough for the rows of a chunk to stay in the processor's cache while they become columns.
@@ -25,7 +24,6 @@ CHUNK = 1 << 20
 MAX_UNCUT = 64 << 20
 #: How many borders are tried around a place that is broken.
 MAX_TRIES = 16
-_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 #: ``"traceEvents": [`` with all the space that is looked through for it.
 _LONGEST_KEY = 1024
 _BYTE = re.compile(r"\(byte (\d+)\)")
@@ -47,6 +45,9 @@ class EventStream:
     array lacked its end, ``cut_off`` that a salvaged document lacked its own, ``repaired`` what was
     mended in the metadata, counted by kind.
     """
+
+    #: The array that is read.
+    key = "traceEvents"
 
     def __init__(self, pieces: Iterator[bytes], decode: Decode, *, salvage: bool = False) -> None:
         self.meta: dict[str, Any] = {}
@@ -102,10 +103,11 @@ class EventStream:
             self._find_events()
 
     def _find_events(self) -> None:
+        key = re.compile(rb'"%s"\s*:\s*\[' % self.key.encode())
         begin = tries = 0
         while True:
             text = self._pending
-            found = _KEY.search(text, begin)
+            found = key.search(text, begin)
             if found is None:
                 if self._ended:
                     raise self._no_events(text)
@@ -114,7 +116,7 @@ class EventStream:
                 begin = max(begin, len(text) - _LONGEST_KEY)
                 continue
             try:
-                self._note(text[: found.start()] + b'"traceEvents":0}', self._window.offset)
+                self._note(text[: found.start()] + b'"%s":0}' % self.key.encode(), self._window.offset)
             except Truncated:
                 # A key of that name within the metadata: what comes before it is only a beginning.
                 begin, tries = found.end(), tries + 1
@@ -126,7 +128,7 @@ class EventStream:
 
     def _too_many_keys(self) -> Malformed:
         return Malformed(
-            f"the JSON is malformed: {MAX_TRIES} keys traceEvents lie within its metadata",
+            f"the JSON is malformed: {MAX_TRIES} keys {self.key} lie within its metadata",
             where=f"byte {self._window.offset}",
             hint="send the .json or .json.gz that the torch profiler wrote",
         )
@@ -216,8 +218,6 @@ class EventStream:
 
     def _resorted(self, end: int) -> bool:
         """Decode the first ``end`` bytes leniently, if that can be done."""
-        if end > MAX_REPAIRED:
-            return False
         try:
             with self._window.bracketed(end) as text:
                 self._decode(text, last_resort=True)
@@ -255,7 +255,7 @@ class EventStream:
 
     def _end_without_bracket(self, text: bytes) -> None:
         if not self._bare:
-            raise self._truncated("the traceEvents array has no end")
+            raise self._truncated(f"the {self.key} array has no end")
         self.unterminated = bool(text) or self._window.offset > 0
         self._window.advance(len(self._window))
 
@@ -279,8 +279,8 @@ class EventStream:
             rest = rest.removeprefix(b",")
             # The brace that opens the object stands for the byte before it.
             after = self._note(b"{" + rest, self._window.offset + len(text) - len(rest) - 1)
-            if "traceEvents" in after:
-                raise self._follows("a second traceEvents follows the first")
+            if self.key in after:
+                raise self._follows(f"a second {self.key} follows the first")
 
     def _follows(self, what: str) -> Malformed:
         return Malformed(

@@ -179,6 +179,7 @@ class _Reader:
             args = [e.args for e in events]
             rows.seq = _ids([a.sequence for a in args])
             rows.fwd_thread = _ids([a.fwd_thread for a in args])
+            rows.record = _ids([a.record for a in args], none=0)
             rows.args = [
                 -1
                 if a.dims is NOTHING and a.types is NOTHING and a.kernel_backend is None

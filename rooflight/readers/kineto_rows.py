@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 import operator
 from collections import Counter
 from decimal import Decimal
@@ -45,6 +44,7 @@ class Args(Struct, frozen=True, gc=False):
     concrete: Raw = field(name="Concrete Inputs", default=NOTHING)
     sequence: Scalar = field(name="Sequence number", default=None)
     fwd_thread: Scalar = field(name="Fwd thread id", default=None)
+    record: Scalar = field(name="Record function id", default=None)
     grid: Raw = NOTHING
     block: Raw = NOTHING
     registers: Raw = field(name="registers per thread", default=NOTHING)
@@ -218,21 +218,7 @@ def _args(row: dict[str, Any]) -> Args:
 
 
 def _raw(value: Any) -> Raw:
-    return Raw(json.dumps(_plain(value)).encode())
-
-
-def _plain(value: Any) -> Any:
-    """The value as strict JSON can hold it: text of whole characters, numbers that are finite or null."""
-    if isinstance(value, str):
-        return shown(value)
-    if isinstance(value, float | Decimal):
-        finite = float(value)
-        return finite if math.isfinite(finite) else None
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, dict):
-        return {shown(key): _plain(item) for key, item in value.items()}
-    return value
+    return Raw(json.dumps(value, default=float).encode())
 
 
 def _text(value: Any) -> str:

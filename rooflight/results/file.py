@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from msgspec import Struct
 
 from rooflight import readers
-from rooflight.errors import ProtocolMismatch, Refused
+from rooflight.errors import NotATrace, ProtocolMismatch, Refused
 from rooflight.readers.limits import DEFAULT_LIMITS, Limits
 from rooflight.results.rank import analyse_rank
 from rooflight.results.result import RankResult
 from rooflight.results.stages import Options, Stages
+from rooflight.trace.execution import all_joined
+from rooflight.trace.timeline import Timeline
+
+T = TypeVar("T")
 
 
 class FileTask(Struct, frozen=True):
@@ -31,13 +38,38 @@ class FileTask(Struct, frozen=True):
 
 def analyse_file(task: FileTask) -> RankResult:
     """The result of the rank in a file; a refusal names the file."""
-    try:
-        timeline = readers.read(os.fsdecode(task.path), limits=task.limits, salvage=task.salvage)
+
+    def result(path: str) -> RankResult:
+        timeline = readers.read(path, limits=task.limits, salvage=task.salvage)
         return analyse_rank(Stages(timeline, task.options))
+
+    return _named(task.path, result)
+
+
+def read_run(tasks: Sequence[FileTask], executions: Sequence[bytes]) -> list[Timeline]:
+    """The timelines of the tasks, read alike, each with the execution trace of its process if that is among
+    the files ``executions``; a refusal names the file."""
+    if not tasks:
+        raise NotATrace(
+            "an execution trace alone has no times",
+            where=os.fsdecode(executions[0]),
+            hint="give it beside the trace of its process",
+        )
+    limits = tasks[0].limits
+    read = partial(readers.read, limits=limits, salvage=tasks[0].salvage)
+    traces = [_named(t.path, read) for t in tasks]
+    beside = [_named(path, partial(readers.read_execution, limits=limits)) for path in executions]
+    return all_joined(traces, beside)
+
+
+def _named(path: bytes, read: Callable[[str], T]) -> T:
+    name = path.decode("utf-8", "backslashreplace")
+    try:
+        return read(os.fsdecode(path))
     except Refused as e:
-        raise in_file(e, task.name) from e
+        raise in_file(e, name) from e
     except ProtocolMismatch as e:
-        raise ProtocolMismatch(f"{task.name}: {e}") from e
+        raise ProtocolMismatch(f"{name}: {e}") from e
 
 
 def in_file(e: Refused, name: str) -> Refused:

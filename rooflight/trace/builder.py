@@ -74,6 +74,7 @@ class HostRows:
     seq: Column = None
     fwd_thread: Column = None
     args: Column = None
+    record: Column = None
 
 
 _SMALL = {"name": np.int32, "thread": np.int32, "device": np.int32, "stream": np.int32, "shape": np.int32}
@@ -81,7 +82,7 @@ _DTYPES: dict[str, type[np.signedinteger[Any]]] = {
     **_SMALL, "comm": np.int32, "args": np.int32, "kind": np.int8, "invalid": np.int8,
 }  # fmt: skip
 #: What stands for "none" where it is not -1.
-_NONE = {"graph_node": 0}
+_NONE = {"graph_node": 0, "record": 0}
 
 
 class Builder:
@@ -173,6 +174,7 @@ class Builder:
             name=keep["name"], kind=keep["kind"], start=keep["start"], end=keep["start"] + keep["dur"],
             thread=thread[keep["thread"]], correlation=keep["correlation"],
             seq=keep["seq"], fwd_thread=keep["fwd_thread"], args=keep["args"],
+            record=keep["record"],
         )  # fmt: skip
 
     @staticmethod

@@ -1,7 +1,7 @@
 """Columns as bytes: each in the narrowest integer type that holds it.
 
-Starts and correlations are stored as differences to the row before, ends as lengths: they are then small,
-equal numbers, which the compression that follows makes short.
+Starts, correlations and record ids are stored as differences to the row before, ends as lengths: they are
+then small, equal numbers, which the compression that follows makes short.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rooflight.trace.tables import I64, Table
 TYPES: dict[str, np.dtype[Any]] = {
     "b": np.dtype("<i1"), "h": np.dtype("<i2"), "i": np.dtype("<i4"), "q": np.dtype("<i8"),
 }  # fmt: skip
-_DIFFERENCES = frozenset({"start", "correlation"})
+_DIFFERENCES = frozenset({"start", "correlation", "record"})
 _LENGTHS = {"end": "start"}
 Columns = dict[str, I64]
 T = TypeVar("T", bound=Table)

@@ -56,7 +56,7 @@ class Header(Struct):
     device_keys: list[str]
     stream_keys: list[tuple[str, str, str, str]]
     threads: list[tuple[str, str]]
-    #: Bytes as the text of the same code points.
+    #: Bytes as the text of the same code points: the fields of OpArgs.
     op_args: list[tuple[str, ...]]
     shapes: list[str]
     comms: list[dict[str, Scalar]]
@@ -114,7 +114,7 @@ def _header(t: Timeline, gpu: list[tuple[str, str, bytes]], host: list[tuple[str
 
 
 def _parts(args: OpArgs) -> tuple[bytes, ...]:
-    return args.dims, args.types, args.strides, args.concrete, args.extra
+    return args.dims, args.types, args.strides, args.concrete, args.extra, args.results, args.source.encode()
 
 
 def _text(raw: bytes) -> str:
@@ -181,7 +181,7 @@ def _timeline(header: dict[str, Any], columns: dict[str, Columns]) -> Timeline:
             device_keys=tuple(h.device_keys),
             stream_keys=tuple(h.stream_keys),
             threads=tuple(h.threads),
-            op_args=tuple(OpArgs(*map(_bytes, parts)) for parts in h.op_args),
+            op_args=tuple(_op_args(*map(_bytes, parts)) for parts in h.op_args),
             shapes=tuple(map(_bytes, h.shapes)),
             comms=tuple(h.comms),
             meta=h.meta,
@@ -190,10 +190,15 @@ def _timeline(header: dict[str, Any], columns: dict[str, Columns]) -> Timeline:
             overlong_clipped=h.overlong_clipped,
             salvaged=h.salvaged,
         )
-    except (msgspec.ValidationError, UnicodeEncodeError, TypeError) as e:
+    except (msgspec.ValidationError, UnicodeError, ValueError) as e:
         raise _broken(str(e)) from e
     check(timeline)
     return timeline
+
+
+def _op_args(*parts: bytes) -> OpArgs:
+    dims, types, strides, concrete, extra, results, source = parts
+    return OpArgs(dims, types, strides, concrete, extra, results, source.decode())
 
 
 def _table(kind: type[T], columns: Columns) -> T:

@@ -116,7 +116,8 @@ class HostEvents(Table):
     """Ops, annotations, API calls and Python frames.
 
     ``thread`` indexes ``timeline.threads``; ``args`` the recorded inputs of ops; ``seq`` is the
-    sequence number of autograd and ``fwd_thread`` is above 0 on backward ops.
+    sequence number of autograd and ``fwd_thread`` is above 0 on backward ops.  ``record`` is the number by
+    which an execution trace knows the op, 0 for none.
     """
 
     name: I32
@@ -128,3 +129,4 @@ class HostEvents(Table):
     seq: I64
     fwd_thread: I64
     args: I32
+    record: I64

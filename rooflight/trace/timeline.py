@@ -55,27 +55,43 @@ class Meta:
         return self.devices[0]
 
 
+#: ``OpArgs.source`` of what an execution trace told.
+EXECUTION_TRACE = "execution trace"
+
+
 @dataclass(frozen=True, slots=True)
 class OpArgs:
-    """The recorded inputs of an op, as the JSON texts of the four arg fields (empty: not recorded)."""
+    """The recorded inputs of an op, as the JSON texts of the four arg fields (empty: not recorded).
+
+    An execution trace adds ``results``, a list of [dims, element type], and where it also completed the
+    inputs ``source`` names it; the type of a list of tensors is then a list of their element types.
+    """
 
     dims: bytes = b""
     types: bytes = b""
     strides: bytes = b""
     concrete: bytes = b""
     extra: bytes = b""
+    results: bytes = b""
+    source: str = ""
 
     @classmethod
     def of(cls, fields: bytes) -> Self:
         """From the JSON array of the fields; one that is null was not recorded."""
         texts = map(bytes, msgspec.json.decode(fields, type=list[msgspec.Raw]))
-        return cls(*(b"" if text == b"null" else text for text in texts))
+        dims, types, strides, concrete, extra = (b"" if text == b"null" else text for text in texts)
+        return cls(dims, types, strides, concrete, extra)
 
     def decoded(self) -> tuple[Any, ...]:
         """(dims, types, strides, concrete, extra) as Python values; what is broken or absent is empty."""
         return tuple(
             _value(text) for text in (self.dims, self.types, self.strides, self.concrete, self.extra)
         )
+
+    def decoded_results(self) -> tuple[Any, ...]:
+        """[dims, element type] of every tensor that came out; empty when that is not known."""
+        found = _value(self.results)
+        return tuple(found) if isinstance(found, list) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +156,8 @@ class Timeline:
 
     def launch_shape(self, index: int) -> LaunchShape:
         """The launch geometry at this place of :attr:`shapes`."""
-        grid, block, registers, shared = _value(b"[" + self.shapes[index] + b"]") or (None,) * 4
+        values = _value(b"[" + self.shapes[index] + b"]")
+        grid, block, registers, shared = values if len(values) == 4 else (None,) * 4
         return LaunchShape(_triple(grid), _triple(block), _count(registers), _count(shared))
 
     def name_ids(self, *names: str) -> list[int]:
