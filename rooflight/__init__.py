@@ -1,7 +1,11 @@
 """Rooflight: what bounds your GPUs, what the gap costs and what to do first.
 
 ``read(path)`` gives a :class:`~rooflight.trace.timeline.Timeline`, ``analyze(timeline)`` an
-:class:`~rooflight.analysis.Analysis`.  Importing this package imports neither numpy nor torch.
+:class:`~rooflight.analysis.Analysis`; ``analyze_files(paths)`` does both for the ranks of a run, several at a
+time.  What is raised on purpose is a :class:`~rooflight.errors.RooflightError`.  docs/python.md has examples.
+
+The names in ``__all__`` are public.  Importing this package imports neither numpy nor torch; a name is
+imported when it is first used.
 """
 
 from __future__ import annotations
@@ -12,18 +16,54 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from rooflight.analysis import Analysis, Options, analyze, analyze_files
-    from rooflight.readers import read
+    from rooflight.errors import (
+        Malformed,
+        MissingExtra,
+        NotATrace,
+        ProtocolMismatch,
+        Refused,
+        RooflightError,
+        TooLarge,
+        Truncated,
+    )
+    from rooflight.readers import Limits, read
     from rooflight.trace.timeline import Timeline
 
 _HOMES = {
     "Analysis": "rooflight.analysis",
+    "Limits": "rooflight.readers",
+    "Malformed": "rooflight.errors",
+    "MissingExtra": "rooflight.errors",
+    "NotATrace": "rooflight.errors",
     "Options": "rooflight.analysis",
+    "ProtocolMismatch": "rooflight.errors",
+    "Refused": "rooflight.errors",
+    "RooflightError": "rooflight.errors",
+    "Timeline": "rooflight.trace.timeline",
+    "TooLarge": "rooflight.errors",
+    "Truncated": "rooflight.errors",
     "analyze": "rooflight.analysis",
     "analyze_files": "rooflight.analysis",
     "read": "rooflight.readers",
-    "Timeline": "rooflight.trace.timeline",
 }
-__all__ = ["Analysis", "Options", "Timeline", "__version__", "analyze", "analyze_files", "read"]
+__all__ = [
+    "Analysis",
+    "Limits",
+    "Malformed",
+    "MissingExtra",
+    "NotATrace",
+    "Options",
+    "ProtocolMismatch",
+    "Refused",
+    "RooflightError",
+    "Timeline",
+    "TooLarge",
+    "Truncated",
+    "__version__",
+    "analyze",
+    "analyze_files",
+    "read",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -36,9 +36,12 @@ DEFAULT = Options()
 
 @dataclass(frozen=True)
 class Analysis:
-    """The result: ``document`` is the one JSON, ``launches`` the GPU events in columns, by rank.
+    """The result: ``document`` is the one JSON (:class:`rooflight.protocol.Document`; its fields and their
+    units are in docs/definitions.md), ``launches`` the single GPU events in columns, by rank.
 
-    The columns of a rank are made when they are first asked for.
+    The columns of a rank are made when they are first asked for; all have one entry per event, in order of
+    their start (:func:`rooflight.results.launches.launch_columns`).  Times are ns on the recording's own
+    clock, what is not known is -1, NaN or the empty text.
     """
 
     document: Document
@@ -58,10 +61,13 @@ class Analysis:
 def analyze(
     timelines: Timeline | Sequence[Timeline], gpu: str | None = None, options: Options = DEFAULT
 ) -> Analysis:
-    """Analyse one recording, or the recordings of the ranks of one run.
+    """Analyse one recording, or the recordings of the ranks of one run, in any order.
 
-    ``gpu`` names the device where the recording does not.  Raises
-    :class:`~rooflight.errors.Refused` when the recordings cannot be one run.
+    ``gpu`` names the device where the recording does not: an entry of the catalogue (`rooflight gpus`), whose
+    datasheet every number of the roofs is from; an unknown name has no roof.  FLOPs and bytes come from the
+    recorded inputs of ops, times from the recording; each figure that rests on less says so by its origin.
+    Raises :class:`~rooflight.errors.Refused` when the recordings cannot be one run, and
+    :class:`~rooflight.errors.NotATrace` when there is none.
     """
     several = [timelines] if isinstance(timelines, Timeline) else list(timelines)
     if not several:

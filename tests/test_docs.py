@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import inspect
 import re
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import rooflight
 from rooflight import protocol
 from rooflight.cli.main import COMMANDS
 from tests.shared import CHECKOUT
@@ -39,6 +41,24 @@ DEFINED = sections((CHECKOUT / "docs/definitions.md").read_text())
 def test_every_field_of_the_json_is_defined_and_no_other(name: str) -> None:
     defined = re.findall(r"^- `(\w+)`:", DEFINED[name], re.MULTILINE)
     assert defined == list(STRUCTS[name].__struct_fields__)
+
+
+def test_the_python_page_does_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = re.sub(r"^```.*$", "", (CHECKOUT / "docs/python.md").read_text(), flags=re.MULTILINE)
+    page = doctest.DocTestParser().get_doctest(text, {}, "docs/python.md", "docs/python.md", 0)
+    report: list[str] = []
+    result = doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF).run(page, out=report.append)
+    assert len(page.examples) > 20
+    assert result.failed == 0, "".join(report)
+
+
+@pytest.mark.parametrize("name", sorted(set(rooflight.__all__) - {"__version__"}))
+def test_every_public_name_is_on_the_python_page_and_has_a_docstring(name: str) -> None:
+    page = sections((CHECKOUT / "docs/python.md").read_text())
+    is_error = isinstance(getattr(rooflight, name), type) and issubclass(getattr(rooflight, name), Exception)
+    assert f"`{name}`" in (page["Errors"] if is_error else page)
+    assert inspect.getdoc(getattr(rooflight, name))
 
 
 def test_every_regime_and_part_is_defined() -> None:

@@ -64,10 +64,11 @@ def _seconds(command: list[str]) -> float:
     return time.perf_counter() - start
 
 
-@pytest.mark.parametrize("name", ["analyze", "read", "Analysis", "Options", "Timeline", "__version__"])
-def test_a_public_name_is_there(name: str) -> None:
-    assert name in rooflight.__all__
-    assert getattr(rooflight, name) is not None
+def test_the_public_names_are_these() -> None:
+    public = "Analysis Limits Options Timeline analyze analyze_files read".split()
+    errors = "Malformed MissingExtra NotATrace ProtocolMismatch Refused RooflightError TooLarge Truncated"
+    assert rooflight.__all__ == sorted(["__version__", *public, *errors.split()])
+    assert all(getattr(rooflight, name) is not None for name in rooflight.__all__)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

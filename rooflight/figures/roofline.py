@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import html
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rooflight.figures.ceilings import Flat, flats, line
 from rooflight.figures.points import REASONS, Point, hover, place
 from rooflight.protocol import REGIMES, Ceiling, Document, Kernel, Rank, Roofs
+
+if TYPE_CHECKING:
+    from rooflight.analysis import Analysis
 
 SYMBOLS = {"measured": "square", "modelled": "circle", "inferred": "diamond", "unknown": "x"}
 _BIGGEST, _SMALLEST = 46.0, 6.0  # diameters in px; area is time between them
@@ -22,13 +25,14 @@ _LABEL = 34
 _DECADES, _NEGLIGIBLE = 4, 0.01
 
 
-def roofline(document: Document, rank: int = 0) -> dict[str, Any]:
+def roofline(analysis: Analysis | Document, rank: int = 0) -> dict[str, Any]:
     """The figure of one rank: ``{"data": [...], "layout": {...}}``, strict JSON.
 
     x is FLOP per byte of device memory, y is the achieved rate; ``layout.meta`` holds the roofs, the unit
     of y and how many groups are not drawn, by reason.  A recording without GPU work shows its CPU.
     ``rank`` is the number of the rank; :class:`KeyError` when the document has none of that number.
     """
+    document = analysis if isinstance(analysis, Document) else analysis.document
     found = next((r for r in document.ranks if r.rank == rank), None)
     if found is None:
         raise KeyError(f"rank {rank} is not in this document")

@@ -9,7 +9,8 @@ from rooflight.errors import TooLarge
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What is accepted: unpacked bytes, unpacked over packed bytes, and rows.
+    """What is accepted: unpacked bytes, unpacked over packed bytes, and rows; past one of them reading stops
+    with :class:`~rooflight.errors.TooLarge`.
 
     Real traces compress 10 to 40 times; the ratio only counts beyond ``ratio_floor`` bytes, since a
     short file of equal rows is no attack.

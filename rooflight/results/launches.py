@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rooflight.attribution.launches import Links
+from rooflight.attribution.phases import PHASES, phases
 from rooflight.attribution.steps import StepSpan
 from rooflight.cost.launches import LaunchCosts
 from rooflight.protocol import Kernel
@@ -62,6 +63,7 @@ def launch_columns(
         "name": _texts(timeline.names, gpu.name[events]),
         "op": _texts(timeline.names, values_at(host.name, links.op[events], -1)),
         "module": _texts(timeline.names, values_at(host.name, links.module[events], -1)),
+        "phase": _texts(PHASES, phases(timeline, links)[events]),
         "bytes": gpu.bytes[events],
         "kernel_row": row,
         "regime": _texts([k.regime for k in rows], row),

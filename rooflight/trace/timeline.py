@@ -106,10 +106,13 @@ class LaunchShape:
 
 @dataclass(frozen=True)
 class Timeline:
-    """A recording in columns, as :func:`rooflight.read` gives it.
+    """A recording in columns, as :func:`rooflight.read` gives it; never changed.
 
-    ``names`` is the string table that every ``name`` column indexes.  ``gpu`` holds every GPU event,
-    also those without a usable interval (``gpu.invalid``), so that no event is lost silently.
+    The columns of ``gpu`` and ``host`` are numpy arrays, one entry per event in the order of the file; times
+    are whole ns on the recording's own clock (``meta.base_ns`` places it on the wall clock), sizes are bytes,
+    and an index or id of -1 is none (:mod:`rooflight.trace.tables`).
+    ``names`` is the string table that every ``name`` column indexes.  ``gpu`` holds every GPU event, also
+    those without a usable interval (``gpu.invalid``), so that no event is lost silently.
     """
 
     source: str

@@ -203,6 +203,7 @@ def test_launch_columns_hold_all_that_draws_a_launch() -> None:
     assert (first["launch_ns"], first["launch_dur_ns"], first["start_ns"]) == (7_000, 2_000, 15_000)
     assert (first["thread"], first["stream"], first["device"]) == ("9/1", "7", "0")
     assert (first["op"], first["module"]) == ("aten::mm", "nn.Module: Linear_0")
+    assert (first["phase"], second["phase"]) == ("forward", "other")
     assert (first["grid"], first["block"]) == ("132 1 1", "384 1 1")
     assert (first["registers"], first["shared_memory"], first["graph_node"]) == (-1, -1, -1)
     assert (first["flops"], first["moved_bytes"], first["bytes"]) == (524_288, 24_576, -1)
