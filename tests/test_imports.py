@@ -65,7 +65,7 @@ def _seconds(command: list[str]) -> float:
 
 
 def test_the_public_names_are_these() -> None:
-    public = "Analysis Limits Options Timeline analyze analyze_files read".split()
+    public = ["Analysis", "Limits", "Options", "Timeline", "analyze", "analyze_files", "read"]
     errors = "Malformed MissingExtra NotATrace ProtocolMismatch Refused RooflightError TooLarge Truncated"
     assert rooflight.__all__ == sorted(["__version__", *public, *errors.split()])
     assert all(getattr(rooflight, name) is not None for name in rooflight.__all__)
