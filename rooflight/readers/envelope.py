@@ -10,7 +10,7 @@ from typing import Any
 
 from rooflight.errors import Malformed, NotATrace, Truncated
 from rooflight.readers import number
-from rooflight.readers.repair import repairs
+from rooflight.readers.repair import MAX_REPAIRED, repairs
 
 SPACE = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
@@ -62,7 +62,8 @@ def read_object(text: bytes, offset: int) -> tuple[dict[str, Any], Counter[str]]
     """
     whole = text.decode("utf-8", "surrogateescape")
     errors: list[ValueError | RecursionError] = []
-    for reading, kinds in chain([(whole, Counter[str]())], repairs(whole)):
+    mended = repairs(whole) if len(text) <= MAX_REPAIRED else ()
+    for reading, kinds in chain([(whole, Counter[str]())], mended):
         try:
             doc = json.loads(reading, strict=False, parse_int=number.integer)
         except (ValueError, RecursionError) as e:

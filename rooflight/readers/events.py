@@ -16,6 +16,7 @@ import msgspec
 
 from rooflight.errors import Malformed, NotATrace, TooLarge, Truncated
 from rooflight.readers.envelope import HEAD_BYTES, SPACE, empty, read_object, start_of
+from rooflight.readers.repair import MAX_REPAIRED
 from rooflight.readers.window import Window
 
 #: Small enough for the rows of a chunk to stay in the processor's cache while they become columns.
@@ -218,6 +219,8 @@ class EventStream:
 
     def _resorted(self, end: int) -> bool:
         """Decode the first ``end`` bytes leniently, if that can be done."""
+        if end > MAX_REPAIRED:
+            return False
         try:
             with self._window.bracketed(end) as text:
                 self._decode(text, last_resort=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import operator
 from collections import Counter
 from decimal import Decimal
@@ -218,7 +219,21 @@ def _args(row: dict[str, Any]) -> Args:
 
 
 def _raw(value: Any) -> Raw:
-    return Raw(json.dumps(value, default=float).encode())
+    return Raw(json.dumps(_plain(value)).encode())
+
+
+def _plain(value: Any) -> Any:
+    """The value as strict JSON can hold it: text of whole characters, numbers that are finite or null."""
+    if isinstance(value, str):
+        return shown(value)
+    if isinstance(value, float | Decimal):
+        finite = float(value)
+        return finite if math.isfinite(finite) else None
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {shown(key): _plain(item) for key, item in value.items()}
+    return value
 
 
 def _text(value: Any) -> str:

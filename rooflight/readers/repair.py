@@ -11,6 +11,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+#: Bytes of what is mended in one go: it takes up to a hundred times as much memory.
+MAX_REPAIRED = 8 << 20
 #: A kind of repair that is told apart from the others.
 NAMES = "names with unescaped quotes"
 

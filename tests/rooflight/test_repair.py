@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rooflight.errors import Malformed
-from rooflight.readers import events, kineto
+from rooflight.readers import envelope, events, kineto
 from rooflight.readers.repair import repaired, repairs
 
 ROW = '{"ph":"X","cat":"kernel","name":"%s","pid":0,"tid":7,"ts":%d,"dur":1.5,"args":{"stream":7,"x":%s}}'
@@ -197,3 +197,17 @@ def test_time_grows_with_the_size_alone(kind: str) -> None:
     for _ in repairs("[" + HOSTILE[kind] + "]"):
         pass
     assert time.process_time() - begin < 5
+
+
+def test_what_is_mended_in_one_go_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes up to a hundred times its size: a trace with one event or with metadata beyond is refused."""
+    for module in (events, envelope):
+        monkeypatch.setattr(module, "MAX_REPAIRED", 1000)
+    long = ROW % ("k", 1, '"' + "x" * 1000 + '"')
+    assert len(kineto.read([b'{"traceEvents": [' + long.encode() + b"]}"], "t.json").gpu) == 1
+    for broken in (
+        '{"traceEvents": [' + long.replace("1.5", "nan") + "]}",
+        '{"traceEvents": [' + GOOD + '], "INFO": ["' + 'a "b" ' * 200 + '"], "x": 1}',
+    ):
+        with pytest.raises(Malformed, match="malformed"):
+            kineto.read([broken.encode()], "t.json")
