@@ -210,9 +210,11 @@ class Mutator:
         target = io.BytesIO()
         with zipfile.ZipFile(target, "w", r.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))) as archive:
             for name in r.sample(("a/", "log.txt", "__MACOSX/x.json", ".x.json"), r.randrange(3)):
-                archive.writestr(name, b"x" * (0 if name.endswith("/") else 9))
+                archive.writestr(zipfile.ZipInfo(name), b"x" * (0 if name.endswith("/") else 9))
             inner = self._gzip(data) if r.random() < 0.3 else data
-            archive.writestr(r.choice(("t.json", "../t.json.gz", "T.JSON")), inner)
+            archive.writestr(
+                zipfile.ZipInfo(r.choice(("t.json", "../t.json.gz", "T.JSON"))), inner, archive.compression
+            )
         packed = target.getvalue()
         return self._maybe_damaged(_described(data) if r.random() < 0.3 else packed)
 
