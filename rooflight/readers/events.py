@@ -231,30 +231,34 @@ class EventStream:
     def _finish(self) -> None:
         """No more bytes will come: the array ends here, or the document is cut off."""
         text = self._pending.rstrip(SPACE)
-        failure = self._try(len(text.rstrip(b"," + SPACE)))
+        end = len(text.rstrip(b"," + SPACE))
+        failure = self._try(end)
         if failure is None:
             self._end_without_bracket(text)
         elif failure.end is not None:
             self._close(failure.end)
+        elif self._resorted(end):
+            self._end_without_bracket(text)
         elif (bracket := next(filter(self._resorted, _brackets(text)), None)) is not None:
             self._window.advance(bracket + 1)
             self._close_meta()
-        elif self._lacks_its_end(text):
-            self._keep_whole_events()
-            raise self._truncated("it ends in the middle of an event")
         else:
-            raise self._malformed(failure.error)
+            self._take_whole_events()
+            raise self._broken_off()
 
-    def _lacks_its_end(self, text: bytes) -> bool:
-        """Whether the strict decoder finds nothing wrong with the text but that it stops."""
-        if not text.endswith((b"}", b"]")):
-            return True
+    def _take_whole_events(self) -> None:
+        left = -1
+        while len(self._window) != left:
+            left = len(self._window)
+            self._take(self._last_border(left))
+
+    def _broken_off(self) -> Truncated | Malformed:
+        """What is wrong with the event that the document ends in."""
+        text = self._pending.rstrip(SPACE)
         failure = self._try(len(text), closed=False)
-        return failure is not None and failure.truncated
-
-    def _keep_whole_events(self) -> None:
-        if self._salvage:
-            self._take(self._last_border(len(self._window)))
+        if failure is None or failure.truncated or not text.endswith((b"}", b"]")):
+            return self._truncated("it ends in the middle of an event")
+        return self._malformed(failure.error)
 
     def _end_without_bracket(self, text: bytes) -> None:
         if not self._bare:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rooflight.errors import Malformed
+from rooflight.errors import Malformed, Truncated
 from rooflight.readers import envelope, events, kineto
 from rooflight.readers.repair import repaired, repairs
 
@@ -197,6 +197,27 @@ def test_time_grows_with_the_size_alone(kind: str) -> None:
     for _ in repairs("[" + HOSTILE[kind] + "]"):
         pass
     assert time.process_time() - begin < 5
+
+
+#: A row to mend between good ones.
+ROWS = (ROW % ("k", 1, "1"), ROW % ('Library("x")', 3, "nan"), ROW % ("k", 5, "1"))
+
+
+@pytest.mark.parametrize("tail", [',{"ph":"X","na', ',{"ph":"X"', ",", "", ',{"args":{"x":[1]'])
+def test_a_cut_behind_a_row_that_was_mended_is_a_cut(tail: str) -> None:
+    """Whole rows are three; with salvage they are all kept."""
+    doc = ('{"traceEvents":[' + ",".join(ROWS) + tail).encode()
+    with pytest.raises(Truncated, match="truncated"):
+        kineto.read([doc], "t.json")
+    t = kineto.read([doc], "t.json", salvage=True)
+    assert t.gpu.start.tolist() == [1000, 3000, 5000]
+    assert [f.code for f in t.flags] == ["json_repaired", "names_repaired", "truncated"]
+
+
+def test_a_bare_array_that_was_mended_may_lack_its_end() -> None:
+    t = kineto.read([("[" + ",".join(ROWS) + ",\n").encode()], "t.json")
+    assert len(t.gpu) == 3
+    assert [f.code for f in t.flags] == ["unterminated_array", "json_repaired", "names_repaired"]
 
 
 def test_what_is_mended_in_one_go_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
