@@ -60,6 +60,7 @@ class EventStream:
         self._salvage = salvage
         self._window = Window(3 * CHUNK)
         self._ended = False
+        self._unmended: Exception | None = None  # why what is pending could not even be mended
 
     def run(self) -> None:
         """Read to the end of the document."""
@@ -207,6 +208,7 @@ class EventStream:
         """The events before ``cut`` are read, and so is the comma after them."""
         self._window.advance(cut)
         self._window.drop(SPACE, b",")
+        self._unmended = None
 
     def _try(self, end: int, *, closed: bool = True) -> _Failure | None:
         """Decode the first ``end`` bytes as an array that ends there, or that brings its own end."""
@@ -224,7 +226,8 @@ class EventStream:
         try:
             with self._window.bracketed(end) as text:
                 self._decode(text, last_resort=True)
-        except (msgspec.DecodeError, ValueError, RecursionError):
+        except (msgspec.DecodeError, ValueError, RecursionError) as e:
+            self._unmended = self._unmended or e
             return False
         return True
 
@@ -322,6 +325,9 @@ class EventStream:
             )
 
     def _malformed(self, error: Exception) -> Malformed:
+        if _position(error) is None:
+            # The strict decoder met something that can be mended, so that is not what is wrong.
+            error = self._unmended or error
         at = _position(error)
         where = f"byte {self._window.offset + max(0, (at or 0) - 1)}"
         return Malformed(

@@ -168,6 +168,8 @@ def _rows(text: str, original: str, *, exact: bool = True, integer: Any = None) 
         )
     except json.JSONDecodeError as e:
         raise _placed_error(original, e) from e
+    except msgspec.DecodeError:
+        raise  # a word that is no number; it is a ValueError too
     except ValueError:
         # int() refuses thousands of digits, since they cost quadratic time; Decimal takes them.
         return _rows(text, original, exact=exact, integer=number.integer)

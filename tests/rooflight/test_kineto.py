@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from rooflight import read
 from rooflight.errors import Malformed, NotATrace, Refused, TooLarge, Truncated
-from rooflight.readers import events, kineto
+from rooflight.readers import events, kineto, kineto_rows
 from rooflight.readers.source import Limits
 from rooflight.trace.tables import HostKind
 from rooflight.trace.timeline import Timeline
@@ -371,6 +371,23 @@ def test_a_huge_text_in_args_that_are_skipped_costs_its_reading_alone(
     begin = time.process_time()
     assert facts(kineto.read([doc], "t.json"))[0] == facts(parse(text(DOC)))[0]
     assert time.process_time() - begin < 10
+
+
+def test_a_word_that_is_no_number_beside_a_surprising_type_is_read_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A list where a number is expected, and NaN: once strictly, once leniently, and once mended."""
+    seen: list[int] = []
+    loads = json.loads
+
+    def counted(text: Any, **options: Any) -> Any:
+        seen.append(1)
+        return loads(text, **options)
+
+    monkeypatch.setattr(kineto_rows.json, "loads", counted)
+    doc = text(DOC).replace(b'"correlation": 7', b'"correlation": [7]').replace(b"[64, 1, 1]", b"NaN")
+    assert parse(doc).gpu.correlation.tolist() == [-1]
+    assert len(seen) < 10
 
 
 def test_limits_on_events_and_devices() -> None:

@@ -220,6 +220,17 @@ def test_a_bare_array_that_was_mended_may_lack_its_end() -> None:
     assert [f.code for f in t.flags] == ["unterminated_array", "json_repaired", "names_repaired"]
 
 
+def test_the_place_is_that_of_what_cannot_be_mended() -> None:
+    """NaN beside a type that surprises is mended; the key without its quote, 50 bytes on, is not."""
+    row = (ROW % ("k", 1, "NaN")).replace('"stream":7', '"stream":[7]')
+    doc = '{"traceEvents":[' + row + "," + row.replace('"dur"', 'dur"') + "]}"
+    with pytest.raises(Malformed) as caught:
+        kineto.read([doc.encode()], "t.json")
+    at = int(caught.value.where.removeprefix("byte "))
+    # NaN became null in the text that was looked at, one byte longer.
+    assert abs(at - doc.index(',dur"')) <= 4
+
+
 def test_what_is_mended_in_one_go_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes up to a hundred times its size: a trace with one event or with metadata beyond is refused."""
     for module in (events, envelope):
