@@ -10,13 +10,12 @@ import numpy as np
 from rooflight.attribution.intervals import measure, union
 from rooflight.attribution.launches import Links
 from rooflight.attribution.phases import PHASES, phases
+from rooflight.attribution.replays import GRAPH_LAUNCHES
 from rooflight.protocol import Attribution, LaunchDelay
 from rooflight.roofline.groups import Group
 from rooflight.trace.tables import GpuKind, HostKind, rows_by
 from rooflight.trace.timeline import Timeline
 from rooflight.units import us
-
-_GRAPH_LAUNCHES = ("cudaGraphLaunch", "hipGraphLaunch", "cuGraphLaunch")
 
 
 def attribution_rows(groups: Sequence[Group]) -> list[Attribution]:
@@ -80,7 +79,7 @@ def graph_launches(timeline: Timeline) -> tuple[int, int]:
     """Graph launches, and those of them that have at least one GPU event."""
     host = timeline.host
     api = (host.kind == HostKind.RUNTIME) | (host.kind == HostKind.DRIVER)
-    rows = np.flatnonzero(api & np.isin(host.name, timeline.name_ids(*_GRAPH_LAUNCHES)))
+    rows = np.flatnonzero(api & np.isin(host.name, timeline.name_ids(*GRAPH_LAUNCHES)))
     # The runtime call and the driver call inside it are one launch.
     numbered = np.unique(host.correlation[rows][host.correlation[rows] >= 0])
     without = int(np.count_nonzero(host.correlation[rows] < 0))

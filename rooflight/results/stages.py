@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
 from rooflight.attribution.idle import HostActivity
 from rooflight.attribution.inferred import InferredSteps, infer_steps
 from rooflight.attribution.launches import Links, link
+from rooflight.attribution.replays import Replays, named_replays
 from rooflight.attribution.steps import StepSpan, find_steps
+from rooflight.cost.elsewhere import from_elsewhere
 from rooflight.cost.launches import LaunchCosts, attach
 from rooflight.errors import TooLarge
 from rooflight.hardware import cpu_roofs
@@ -47,14 +50,27 @@ class Options:
 class Stages:
     """One recording on its way; whatever is asked for is computed then, and kept."""
 
-    def __init__(self, timeline: Timeline, options: Options) -> None:
-        self.timeline = timeline
+    def __init__(self, timeline: Timeline, options: Options, eager: Timeline | None = None) -> None:
+        """``eager`` is a recording of the same run without graphs, from which their kernels are named."""
+        self._recorded, self._eager = timeline, eager
         self.options = options
 
     @cached_property
+    def _replays(self) -> Replays:
+        links = link(self._recorded)
+        if self._eager is None:
+            return Replays(self._recorded, links, np.empty(0, np.int64))
+        return named_replays(self._recorded, links, self._eager, link(self._eager))
+
+    @property
+    def timeline(self) -> Timeline:
+        """The recording, with the ops that kernels of graphs were named from."""
+        return self._replays.timeline
+
+    @property
     def links(self) -> Links:
         """GPU events tied to launches, ops, modules."""
-        return link(self.timeline)
+        return self._replays.links
 
     @cached_property
     def steps(self) -> list[StepSpan]:
@@ -78,7 +94,10 @@ class Stages:
 
     @cached_property
     def costs(self) -> LaunchCosts:
-        return attach(self.timeline, self.links, self.names)
+        costs = attach(self.timeline, self.links, self.names)
+        if self._eager is None:
+            return costs
+        return from_elsewhere(costs, self._replays.rows, Path(self._eager.source).name)
 
     @cached_property
     def devices(self) -> DeviceRoofs:
