@@ -37,6 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--calibration", type=Path, metavar="FILE", help="measured ceilings of this device (JSON)"
     )
     parser.add_argument(
+        "--eager",
+        type=Path,
+        metavar="FILE",
+        help="a trace of the same program without CUDA graphs, to name the kernels of graphs from",
+    )
+    parser.add_argument(
         "--salvage", action="store_true", help="keep what a cut-off trace still holds; no verdict is given"
     )
     parser.add_argument(
@@ -54,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
     options = analysis.Options(calibrations=() if calibration is None else (calibration,))
     result = analysis.analyze_files(
-        files, gpu=args.gpu, options=options, jobs=args.jobs, salvage=args.salvage
+        files, gpu=args.gpu, options=options, jobs=args.jobs, salvage=args.salvage, eager=args.eager
     )
     write(result.document, args.format, args.output)
     return 0

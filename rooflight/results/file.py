@@ -23,12 +23,14 @@ T = TypeVar("T")
 
 
 class FileTask(Struct, frozen=True):
-    """A trace to analyse: ``path`` as the bytes that the system knows it by, and how."""
+    """A trace to analyse: ``path`` as the bytes that the system knows it by, and how; ``eager`` likewise a
+    trace of the same program without CUDA graphs."""
 
     path: bytes
     options: Options = Options()
     limits: Limits = DEFAULT_LIMITS
     salvage: bool = False
+    eager: bytes | None = None
 
     @property
     def name(self) -> str:
@@ -38,12 +40,20 @@ class FileTask(Struct, frozen=True):
 
 def analyse_file(task: FileTask) -> RankResult:
     """The result of the rank in a file; a refusal names the file."""
+    eager = read_eager(task)
 
     def result(path: str) -> RankResult:
         timeline = readers.read(path, limits=task.limits, salvage=task.salvage)
-        return analyse_rank(Stages(timeline, task.options))
+        return analyse_rank(Stages(timeline, task.options, eager))
 
     return _named(task.path, result)
+
+
+def read_eager(task: FileTask) -> Timeline | None:
+    """The recording that kernels of graphs are named from, where there is one."""
+    if task.eager is None:
+        return None
+    return _named(task.eager, partial(readers.read, limits=task.limits, salvage=task.salvage))
 
 
 def read_run(tasks: Sequence[FileTask], executions: Sequence[bytes]) -> list[Timeline]:

@@ -40,7 +40,9 @@ def test_a_run_is_the_longest_from_where_it_begins_and_means_what_all_its_places
     at, want = 0, []
     while at < len(wanted):
         ends = range(at, len(wanted) + 1)
-        inside = [e - at for e in ends if any(known[i : i + e - at] == wanted[at:e] for i in range(len(known)))]
+        inside = [
+            e - at for e in ends if any(known[i : i + e - at] == wanted[at:e] for i in range(len(known)))
+        ]
         length = max(inside, default=0)
         if length < 3:
             at += 1
