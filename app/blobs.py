@@ -1,4 +1,4 @@
-"""Raw traces on disk, each under the SHA-256 of its content.
+"""Raw traces on disk, each under the SHA-256 of its content, and the timelines that were read from them.
 
 An upload is written beside the store and only a whole one is moved in; the move and the deletion of a file
 happen while the caller holds the lock of its row, so that neither can pass the other.
@@ -21,6 +21,7 @@ class BlobStore:
     def __init__(self, root: Path) -> None:
         self._blobs = root / "blobs"
         self._incoming = root / "incoming"
+        self._timelines = root / "timelines"
         for folder in (self._blobs, self._incoming):
             folder.mkdir(parents=True, exist_ok=True)
 
@@ -38,13 +39,16 @@ class BlobStore:
 
     def path(self, digest: str) -> Path:
         """Where the blob lies or would lie."""
-        if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
-            raise ValueError("not the name of a blob")
-        return self._blobs / digest[:2] / digest
+        return self._blobs / _place(digest)
+
+    def timeline(self, digest: str) -> Path:
+        """Where the stored timeline of a raw trace lies or would lie: it outlives the trace."""
+        return self._timelines / _place(digest).with_suffix(".rooflight")
 
     def delete(self, digest: str) -> None:
-        """Remove the blob; nothing happens when it is gone already."""
+        """Remove the blob and its timeline; nothing happens when they are gone already."""
         self.path(digest).unlink(missing_ok=True)
+        self.timeline(digest).unlink(missing_ok=True)
 
     def sweep(self, older_than_s: float = 86_400) -> int:
         """Remove what killed servers left of uploads; returns how many files went."""
@@ -90,6 +94,12 @@ class Incoming:
     ) -> None:
         self._file.close()
         self.path.unlink(missing_ok=True)
+
+
+def _place(digest: str) -> Path:
+    if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
+        raise ValueError("not the name of a blob")
+    return Path(digest[:2], digest)
 
 
 def _sync_folder(folder: Path) -> None:

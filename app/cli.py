@@ -1,4 +1,4 @@
-"""``rooflight-server``: serve, worker, migrate, token."""
+"""``rooflight-server``: serve, worker, migrate, reanalyze, token."""
 
 from __future__ import annotations
 
@@ -72,6 +72,11 @@ def _parser() -> argparse.ArgumentParser:
     worker.set_defaults(run=_worker)
     migrate = commands.add_parser("migrate", parents=[common], help="create or upgrade the database")
     migrate.set_defaults(run=_migrate)
+    again = commands.add_parser(
+        "reanalyze", parents=[common], help="analyse runs again with this version of the program"
+    )
+    again.add_argument("runs", nargs="*", metavar="RUN", help="ids of runs (all that were given a trace)")
+    again.set_defaults(run=_reanalyze)
     _add_token(commands.add_parser("token", help="make, list and revoke tokens"), common)
     return parser
 
@@ -176,6 +181,29 @@ def _migrate(_args: argparse.Namespace, settings: Settings) -> int:
     migrate.upgrade(settings.url)
     print("the database is up to date")
     return 0
+
+
+def _reanalyze(args: argparse.Namespace, settings: Settings) -> int:
+    from app.ingest.again import reanalyze, runs_with_traces
+    from app.ingest.tasks import Stale
+    from app.problems import ServiceError
+    from rooflight.errors import RooflightError
+
+    async def work(database: Database) -> int:
+        known, failed = await runs_with_traces(database), 0
+        if strange := set(args.runs) - set(known):
+            raise Misuse(f"there is no run {min(strange)} that was given a trace")
+        for run_id in args.runs or known:
+            try:
+                print(f"{run_id}: {await reanalyze(run_id, settings, database)} rank(s)", flush=True)
+            except Stale:
+                failed += _complain(f"{run_id}: it changed meanwhile; try again")
+            except (RooflightError, ServiceError) as e:
+                failed += _complain(f"{run_id}: it is as it was: {e}")
+        return min(failed, 2)
+
+    _prepare(settings)
+    return _with_database(settings, work)
 
 
 def _token_create(args: argparse.Namespace, settings: Settings) -> int:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import msgspec
 from sqlalchemy import or_, select
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.blobs import BlobStore
 from app.db import Database
@@ -18,6 +18,7 @@ from app.events.parquet import EventStore
 from app.ingest.merge import merge
 from app.ingest.persist import store
 from app.ingest.storable import storable
+from app.ingest.traces import Trace, read
 from app.jobs import queue
 from app.models import CalibrationRow, Job, Profile, Run, utcnow
 from app.models.base import new_id
@@ -29,38 +30,43 @@ from rooflight.errors import Refused, RooflightError
 from rooflight.protocol import Calibration, Document
 from rooflight.readers.source import Limits
 
-#: Traces (file and the name to show for it), limits, calibrations → document and launches per rank.
-Analyzer = Callable[[list[tuple[Path, str]], Limits, list[Calibration]], tuple[Document, dict[int, Any]]]
+#: Traces, limits, calibrations → document and launches per rank.
+Analyzer = Callable[[list[Trace], Limits, list[Calibration]], tuple[Document, Mapping[int, Any]]]
 
 
 class Stale(Exception):  # noqa: N818
     """The run changed while it was analysed: the work must be done again on what it is now."""
 
 
-@dataclass(frozen=True)
-class Work:
-    """What a job needs, read in one transaction."""
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """What a run is analysed from, read in one transaction."""
 
-    job_id: str
     run_id: str
     project_id: str
     version: int
-    blob_id: str
-    source: str
-    traces: list[tuple[Path, str]]
-    known_ranks: frozenset[int]
+    traces: list[Trace]
     pushed: list[Document]
     calibrations: list[Calibration]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Work(Inputs):
+    """What a job needs: the run with the job's own trace as its last."""
+
+    job_id: str
+    blob_id: str
+    source: str
+    known_ranks: frozenset[int]
+
+
 def analyzed(
-    traces: list[tuple[Path, str]], limits: Limits, calibrations: list[Calibration]
+    traces: list[Trace], limits: Limits, calibrations: list[Calibration]
 ) -> tuple[Document, Mapping[int, Any]]:
     """All traces of a run, read and analysed together."""
-    from rooflight import readers
     from rooflight.analysis import Options, analyze
 
-    timelines = [readers.read(path, limits=limits) for path, _ in traces]
+    timelines = [read(trace, limits) for trace in traces]
     usable = fitting(calibrations, {timeline.meta.host for timeline in timelines})
     analysis = analyze(timelines, options=Options(calibrations=tuple(usable)))
     return analysis.document, analysis.launches
@@ -83,7 +89,7 @@ async def perform(
     work = await _gather(job_id, database, blobs)
     try:
         await queue.set_stage(database, job_id, worker, "analysing")
-        document, launches = _document(work, settings, analyzer)
+        document, launches = document_of(work, settings, analyzer)
         await queue.set_stage(database, job_id, worker, "storing")
         await _store(work, worker, document, launches, database, events)
     except (RooflightError, Conflict) as error:
@@ -96,50 +102,68 @@ async def _gather(job_id: str, database: Database, blobs: BlobStore) -> Work:
     async with database.read() as session:
         job = await session.get_one(Job, job_id)
         run = await session.get_one(Run, job.run_id)
-        profiles = list(
-            await session.scalars(
-                select(Profile).where(Profile.run_id == run.id).order_by(Profile.created_at)
-            )
+        profiles = await profiles_of(session, run.id)
+        return Work(
+            job_id=job.id,
+            run_id=run.id,
+            project_id=run.project_id,
+            version=run.version,
+            blob_id=job.blob_id,
+            source=job.source,
+            traces=[*traces_of(profiles, blobs), trace_of(job.blob_id, job.source, blobs)],
+            known_ranks=frozenset(r for p in profiles for r in p.ranks),
+            pushed=[unpack(p.document) for p in profiles if p.document],
+            calibrations=await calibrations_of(session, run.project_id),
         )
-        mine = or_(CalibrationRow.project_id.is_(None), CalibrationRow.project_id == run.project_id)
-        rows = await session.scalars(
-            select(CalibrationRow).where(mine).order_by(CalibrationRow.measured_at.desc())
-        )
-        newest: dict[tuple[str, str | None], CalibrationRow] = {}
-        for row in rows:
-            newest.setdefault((row.device_key, row.host if row.kind == "cpu" else None), row)
-    earlier = [(blobs.path(p.blob_id), p.source) for p in profiles if p.blob_id]
-    return Work(
-        job_id=job.id,
-        run_id=run.id,
-        project_id=run.project_id,
-        version=run.version,
-        blob_id=job.blob_id,
-        source=job.source,
-        traces=[*earlier, (blobs.path(job.blob_id), job.source)],
-        known_ranks=frozenset(r for p in profiles for r in p.ranks),
-        pushed=[unpack(p.document) for p in profiles if p.document],
-        calibrations=[msgspec.convert(r.body, Calibration) for r in newest.values()],
+
+
+async def profiles_of(session: AsyncSession, run_id: str) -> list[Profile]:
+    """What the run was given, in the order in which it was accepted."""
+    query = select(Profile).where(Profile.run_id == run_id).order_by(Profile.created_at)
+    return list(await session.scalars(query))
+
+
+def traces_of(profiles: list[Profile], blobs: BlobStore) -> list[Trace]:
+    """The raw traces among them."""
+    return [trace_of(p.blob_id, p.source, blobs) for p in profiles if p.blob_id]
+
+
+def trace_of(blob_id: str, source: str, blobs: BlobStore) -> Trace:
+    """A raw trace in the store."""
+    return Trace(blobs.path(blob_id), source, blobs.timeline(blob_id))
+
+
+async def calibrations_of(session: AsyncSession, project_id: str) -> list[Calibration]:
+    """The newest of each device, and of each host's CPU."""
+    mine = or_(CalibrationRow.project_id.is_(None), CalibrationRow.project_id == project_id)
+    rows = await session.scalars(
+        select(CalibrationRow).where(mine).order_by(CalibrationRow.measured_at.desc())
     )
+    newest: dict[tuple[str, str | None], CalibrationRow] = {}
+    for row in rows:
+        newest.setdefault((row.device_key, row.host if row.kind == "cpu" else None), row)
+    return [msgspec.convert(r.body, Calibration) for r in newest.values()]
 
 
-def _document(work: Work, settings: Settings, analyzer: Analyzer) -> tuple[Document, Mapping[int, Any]]:
+def document_of(work: Inputs, settings: Settings, analyzer: Analyzer) -> tuple[Document, Mapping[int, Any]]:
+    """The analysis of all that the run was given; a refusal names the files as they were sent."""
     limits = Limits(max_bytes=settings.unpacked_bytes, max_ratio=settings.ratio)
     try:
         document, launches = analyzer(work.traces, limits, work.calibrations)
     except Refused as refused:
         raise _with_names(refused, work) from refused
-    document.source = ", ".join(name for _, name in work.traces)[:2_000]
+    document.source = ", ".join(t.source for t in work.traces)[:2_000]
     kept = msgspec.convert(storable(msgspec.to_builtins(document)), Document)
     return merge([kept, *work.pushed]), launches
 
 
-def _with_names(refused: Refused, work: Work) -> Refused:
+def _with_names(refused: Refused, work: Inputs) -> Refused:
     """The refusal in terms of the files that were sent; where the store keeps them is nobody's business."""
 
     def named(text: str) -> str:
-        for path, source in work.traces:
-            text = text.replace(str(path), source).replace(path.name, source)
+        for t in work.traces:
+            for path in (t.path, t.stored):
+                text = text.replace(str(path), t.source).replace(path.name, t.source)
         return text
 
     return type(refused)(named(refused.title), where=named(refused.where), hint=named(refused.hint))
@@ -149,7 +173,7 @@ async def _store(
     work: Work,
     worker: str,
     document: Document,
-    launches: dict[int, Any],
+    launches: Mapping[int, Any],
     database: Database,
     events: EventStore,
 ) -> None:

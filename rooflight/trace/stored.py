@@ -11,6 +11,7 @@ A newer version is refused by its number; an older one goes through :mod:`roofli
 from __future__ import annotations
 
 import math
+import secrets
 import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -68,17 +69,22 @@ class Header(Struct):
 
 
 def save(timeline: Timeline, path: Path) -> None:
-    """Write the timeline to ``path``, whole or not at all."""
-    partial = path.with_name(path.name + ".partial")
+    """As :func:`write`; :class:`~rooflight.errors.Refused` when that is not possible."""
     try:
-        try:
-            partial.write_bytes(encode(timeline))
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        write(timeline, path)
     except OSError as e:
         reason = (e.strerror or type(e).__name__).lower()
         raise Refused(f"cannot write: {reason}", where=str(path), hint="give another path") from e
+
+
+def write(timeline: Timeline, path: Path) -> None:
+    """Write the timeline to ``path``, whole or not at all, whoever else writes there too."""
+    partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")
+    try:
+        partial.write_bytes(encode(timeline))
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def encode(timeline: Timeline) -> bytes:

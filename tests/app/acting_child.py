@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import numpy as np
 
+from app.ingest.traces import Trace
 from rooflight.errors import NotATrace
 from rooflight.protocol import Calibration, Document
 from rooflight.readers.source import Limits
@@ -24,12 +25,12 @@ from tests.factories import a_document
 
 
 def analyzed(
-    traces: list[tuple[Path, str]], limits: Limits, calibrations: list[Calibration]
+    traces: list[Trace], limits: Limits, calibrations: list[Calibration]
 ) -> tuple[Document, dict[int, Any]]:
     """One document with a rank per trace, unless a trace wants something else."""
-    given = [json.loads(path.read_bytes()) for path, _ in traces]
-    for (path, _), trace in zip(traces, given, strict=True):
-        act(trace, path)
+    given = [json.loads(t.path.read_bytes()) for t in traces]
+    for t, trace in zip(traces, given, strict=True):
+        act(trace, t.path)
     document = a_document(kernels=3, steps=2)
     [rank] = document.ranks
     document.ranks = [type(rank)(**{**fields(rank), "rank": t.get("rank", 0)}) for t in given]

@@ -12,6 +12,7 @@ import pytest
 from app.blobs import BlobStore
 from app.db import Database
 from app.ingest.tasks import _gather, analyzed, fitting
+from app.ingest.traces import Trace
 from app.settings import Settings
 from rooflight.protocol import Calibration
 from rooflight.readers.source import Limits
@@ -25,7 +26,7 @@ def measured(host: str | None, *, at: str = "2026-01-01T00:00:00Z", fp32: float 
     )  # fmt: skip
 
 
-def a_trace(folder: Path, host: str | None) -> tuple[Path, str]:
+def a_trace(folder: Path, host: str | None) -> Trace:
     """One product of 256 x 256 matrices, 1 ms, on the CPU."""
     dims = {"Input Dims": [[256, 256], [256, 256]], "Input type": ["float", "float"]}
     event = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 0, "dur": 1000}
@@ -34,7 +35,7 @@ def a_trace(folder: Path, host: str | None) -> tuple[Path, str]:
         trace["host_name"] = host
     path = folder / f"{host}.json"
     path.write_text(json.dumps(trace))
-    return path, path.name
+    return Trace(path, path.name, folder / "stored.rooflight")
 
 
 @pytest.mark.parametrize(

@@ -158,12 +158,13 @@ def test_what_compresses_like_a_bomb_is_written_plain_and_read_back(tmp_path: Pa
     assert len(read(tmp_path / "x.rooflight").host) == 2_000_000
 
 
-def test_a_failed_write_leaves_what_was_there(tmp_path: Path) -> None:
-    (tmp_path / "x.rooflight.partial").mkdir()
-    (tmp_path / "x.rooflight").write_bytes(b"before")
+def test_a_failed_write_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "x.rooflight").mkdir()
     with pytest.raises(Refused, match=r"cannot write: is a directory"):
         small().save(tmp_path / "x.rooflight")
-    assert (tmp_path / "x.rooflight").read_bytes() == b"before"
+    with pytest.raises(Refused, match=r"cannot write: no such file or directory"):
+        small().save(tmp_path / "nowhere" / "x.rooflight")
+    assert [p.name for p in tmp_path.iterdir()] == ["x.rooflight"]
 
 
 # -- versions ----------------------------------------------------------------------------------------

@@ -1,0 +1,93 @@
+"""A run analysed again from what it was given, by the program as it is now.
+
+A raw trace that is gone has its stored timeline (:mod:`app.ingest.traces`).  Nothing changes for readers
+until the new analysis is whole; a run that changed meanwhile is left for another try.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import select
+
+from app.blobs import BlobStore
+from app.db import Database
+from app.documents import unpack
+from app.events.parquet import EventStore
+from app.ingest.persist import store
+from app.ingest.tasks import (
+    Analyzer,
+    Inputs,
+    Stale,
+    analyzed,
+    calibrations_of,
+    document_of,
+    profiles_of,
+    traces_of,
+)
+from app.models import Profile, Run, utcnow
+from app.models.base import new_id
+from app.runs.queries import lock_run
+from app.settings import Settings
+
+
+async def runs_with_traces(database: Database) -> list[str]:
+    """The runs that were given a raw trace, oldest first."""
+    query = select(Run.id).join(Profile, Profile.run_id == Run.id).where(Profile.blob_id.is_not(None))
+    async with database.read() as session:
+        found = await session.scalars(query.group_by(Run.id, Run.created_at).order_by(Run.created_at, Run.id))
+        return list(found)
+
+
+async def reanalyze(
+    run_id: str, settings: Settings, database: Database, analyzer: Analyzer = analyzed
+) -> int:
+    """Replace the analysis of the run; the number of its ranks.
+
+    Raises what an analysis raises, and :class:`Stale` when the run changed meanwhile: it is then as it was.
+    """
+    blobs, events = BlobStore(settings.data), EventStore(settings.data)
+    inputs, profiles = await _given(run_id, database, blobs)
+    document, launches = document_of(inputs, settings, analyzer)
+    names = {p.id: _written(p, inputs, launches, events) for p in profiles if p.blob_id}
+    try:
+        async with database.write() as session:
+            run = await lock_run(session, run_id)
+            if run.version != inputs.version:
+                raise Stale(run_id)
+            for profile in await profiles_of(session, run_id):
+                profile.events = names.get(profile.id, profile.events)
+            await store(session, run, document)
+    except BaseException:
+        _delete(list(names.values()), events)
+        raise
+    _delete([p.events for p in profiles if p.id in names], events)
+    return len(document.ranks)
+
+
+async def _given(run_id: str, database: Database, blobs: BlobStore) -> tuple[Inputs, list[Profile]]:
+    async with database.read() as session:
+        run = await session.get_one(Run, run_id)
+        profiles = await profiles_of(session, run.id)
+        inputs = Inputs(
+            run_id=run.id,
+            project_id=run.project_id,
+            version=run.version,
+            traces=traces_of(profiles, blobs),
+            pushed=[unpack(p.document) for p in profiles if p.document],
+            calibrations=await calibrations_of(session, run.project_id),
+        )
+    return inputs, profiles
+
+
+def _written(profile: Profile, inputs: Inputs, launches: Mapping[int, Any], events: EventStore) -> str | None:
+    """A new file, since readers may be at the old one."""
+    mine = {rank: launches[rank] for rank in profile.ranks if rank in launches}
+    return events.write(inputs.project_id, utcnow().date(), new_id(), mine)
+
+
+def _delete(names: list[str | None], events: EventStore) -> None:
+    for name in names:
+        if name is not None:
+            events.delete(name)
