@@ -19,12 +19,14 @@ def spans(table: list[tuple[int, int, int]]) -> Spans:
     return Spans(thread, start, start + dur)
 
 
-@given(rows, queries)
+@given(rows, queries, st.sampled_from([1, 1 << 56]))
 def test_the_innermost_is_the_latest_start_then_the_shortest(
-    table: list[tuple[int, int, int]], asked: list[tuple[int, int]]
+    table: list[tuple[int, int, int]], asked: list[tuple[int, int]], unit: int
 ) -> None:
+    """Also where the times lie so far apart that thread and distance do not fit one number."""
     s = spans(table)
-    got = innermost(s, *(np.array([q[i] for q in asked], np.int64) for i in range(2)))
+    who, when = (np.array([q[i] for q in asked], np.int64) for i in range(2))
+    got = innermost(Spans(s.thread, s.start * unit, s.end * unit), who, when * unit)
     for (thread, t), found in zip(asked, got.tolist(), strict=True):
         around = [(start, -dur) for th, start, dur in table if th == thread and start <= t < start + dur]
         if not around:
