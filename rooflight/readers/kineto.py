@@ -25,6 +25,7 @@ from msgspec import UNSET, Raw
 from rooflight.errors import NotATrace, TooLarge
 from rooflight.readers import number
 from rooflight.readers.events import EventStream
+from rooflight.readers.kineto_categories import by_category
 from rooflight.readers.kineto_rows import (
     INSTANT,
     NOTHING,
@@ -68,6 +69,8 @@ _HOST = {
 }
 #: Kinds of GPU events are told from those of host rows by this offset.
 _FIRST_GPU = 16
+#: The chunks at both ends of a document have rows of no category.
+_MOST_SURPRISES = 8
 _CALLS = (HostKind.RUNTIME, HostKind.DRIVER)
 #: Rows that 2021's profiler filed under its operators, though they are annotations.
 _ANNOTATION = re.compile(r"ProfilerStep#\d+$|enumerate\(DataLoader\)#|Optimizer\.step#|Optimizer\.zero_grad#")
@@ -121,6 +124,7 @@ class _Reader:
         self.repaired: Counter[str] = Counter()
         self._limits = limits
         self._classes = _Classes()
+        self._surprises = 0
 
     def decode(self, data: memoryview, *, last_resort: bool = False) -> None:
         """Take a JSON array of events; strict and fast first, lenient where the chunk surprises."""
@@ -130,7 +134,7 @@ class _Reader:
             self.repaired += kinds
             return
         try:
-            events = strict(data)
+            events = self._strict(data)
         except msgspec.ValidationError:
             self._add(lenient(data))
             return
@@ -138,6 +142,15 @@ class _Reader:
             self._add(events)
         except number.NeedsText:
             self._add(with_texts(data))
+
+    def _strict(self, data: memoryview) -> list[Row]:
+        """The fastest road that takes the chunk; categories that keep surprising are not tried again."""
+        if self._surprises < _MOST_SURPRISES:
+            try:
+                return by_category(data)
+            except msgspec.ValidationError:
+                self._surprises += 1
+        return strict(data)
 
     def _add(self, rows: Sequence[Row]) -> None:
         by_cat: defaultdict[str | int, list[Any]] = defaultdict(list)
