@@ -54,7 +54,8 @@ def _covered(s: Set, instants: I64) -> np.ndarray[Any, np.dtype[np.bool_]]:
 def _combined(a: Set, b: Set, *, both: bool) -> Set:
     if a.size == 0 or (both and b.size == 0):
         return EMPTY
-    bounds = np.sort(np.concatenate((a.ravel(), b.ravel())))
+    # Both are sorted, and a stable sort merges what is.
+    bounds = np.sort(np.concatenate((a.ravel(), b.ravel())), kind="stable")
     bounds = bounds[np.append(True, bounds[1:] > bounds[:-1])]
     # Between two bounds nothing changes; the result begins and ends where the answer does.
     inside = _covered(a, bounds) & (_covered(b, bounds) == both)

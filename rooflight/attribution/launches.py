@@ -73,23 +73,36 @@ def _launches(timeline: Timeline) -> tuple[I64, int]:
     result = np.full(len(gpu), -1, np.int64)
     if calls.size == 0:
         return result, 0
-    # Runtime rows first: the driver row of the same call lies inside it.
-    calls = calls[np.lexsort((host.end[calls], host.start[calls], host.kind[calls], host.correlation[calls]))]
-    ids, first, counts = np.unique(host.correlation[calls], return_index=True, return_counts=True)
-    twice = _several_processes(timeline, calls, first, counts)
+    calls = calls[_by_correlation(timeline, calls)]
+    number = host.correlation[calls]
+    first = np.flatnonzero(np.diff(number, prepend=-1))
+    ids, twice = number[first], _several_processes(timeline, calls, first)
     at = np.minimum(np.searchsorted(ids, gpu.correlation), ids.size - 1)
     found = (ids[at] == gpu.correlation) & (gpu.correlation >= 0) & ~twice[at]
     result[found] = calls[first[at[found]]]
-    used = np.isin(ids[twice], gpu.correlation)
+    used = np.isin(ids[twice], gpu.correlation) if twice.any() else twice
     return result, int(np.count_nonzero(used))
 
 
-def _several_processes(timeline: Timeline, calls: I64, first: I64, counts: I64) -> Mask:
+def _by_correlation(timeline: Timeline, calls: I64) -> I64:
+    """The order of calls by their number, where several have one by kind and time: runtime calls first,
+    since the driver call of the same launch lies inside."""
+    host = timeline.host
+    order = np.argsort(host.correlation[calls], kind="stable")
+    same = np.flatnonzero(np.diff(host.correlation[calls[order]]) == 0)
+    tied = np.union1d(same, same + 1)
+    rows = calls[order[tied]]
+    keys = (host.end[rows], host.start[rows], host.kind[rows], host.correlation[rows])
+    order[tied] = order[tied][np.lexsort(keys)]
+    return order
+
+
+def _several_processes(timeline: Timeline, calls: I64, first: I64) -> Mask:
     """Correlation ids that calls of more than one process carry: files of several ranks in one."""
-    pid = processes(timeline)[timeline.host.thread[calls]]
     twice: Mask = np.zeros(first.size, bool)
-    many = np.flatnonzero(counts > 1)
+    many = np.flatnonzero(np.diff(first, append=calls.size) > 1)
     if many.size:
+        pid = processes(timeline)[timeline.host.thread[calls]]
         low, high = np.minimum.reduceat(pid, first), np.maximum.reduceat(pid, first)
         twice[many] = low[many] != high[many]
     return twice

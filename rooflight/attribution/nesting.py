@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rooflight.trace.tables import I32, I64
+from rooflight.trace.tables import I32, I64, values_at
 
 #: Keys of thread and instant stay below this.
 _FAR = 1 << 62
@@ -46,25 +46,41 @@ class Nest:
         self._spans = spans
         long = np.flatnonzero(spans.end > spans.start)
         self._scale(spans.thread[long], np.concatenate((spans.start[long], spans.end[long])))
-        order = np.lexsort((-spans.end[long], self._key(spans.thread[long], spans.start[long])))
+        order = _longest_first(self._key(spans.thread[long], spans.start[long]), spans.end[long])
         self._rows = long[order]
         self._begin = self._key(spans.thread[self._rows], spans.start[self._rows])
-        self._finish = np.sort(self._key(spans.thread[self._rows], spans.end[self._rows]))
-        #: Position of each interval in the order; an empty one has none and encloses nothing.
-        self._place = np.full(spans.start.size, -1, np.int64)
-        self._place[self._rows] = np.arange(self._rows.size)
+        # Calls end nearly in the order in which they start, and a stable sort merges runs.
+        self._finish = np.sort(self._key(spans.thread[self._rows], spans.end[self._rows]), kind="stable")
         own = np.arange(self._rows.size)
-        self._depth = self._open(spans.thread[self._rows], spans.start[self._rows], own)
-        self._by_depth = np.sort(self._depth * (own.size + 1) + own)
-        self._tangled = self._overlapping(own)
+        depth = self._open(spans.thread[self._rows], self._begin, own)
+        self._by_depth = _in_order(depth) if own.size else own
+        self._depths = depth[self._by_depth] * (own.size + 1) + self._by_depth
+        #: The place in the order of the interval around each; -1 is none.
+        self._parent = self._last_at(depth - 1, own)
+        self._tangled = self._overlapping()
 
     def parents(self) -> I64:
         """As :func:`parents`."""
-        return self._answer(self._spans.thread, self._spans.start, self._place)
+        spans, result = self._spans, np.full(self._spans.start.size, -1, np.int64)
+        result[self._rows] = values_at(self._rows, self._parent, -1)
+        # An empty interval encloses nothing and has no place in the order.
+        empty = np.flatnonzero(spans.end <= spans.start)
+        result[empty] = self.innermost(spans.thread[empty], spans.start[empty])
+        tangled = np.flatnonzero(np.isin(spans.thread[self._rows], self._tangled))
+        if tangled.size:
+            rows = self._rows[tangled]
+            result[rows] = self._swept(spans.thread[rows], spans.start[rows], tangled)
+        return result
 
     def innermost(self, thread: I64 | I32, at: I64) -> I64:
         """As :func:`innermost`."""
-        return self._answer(thread, at, None)
+        key = self._key(thread, at)
+        before = np.searchsorted(self._begin, key, side="right")
+        result = values_at(self._rows, self._last_at(self._open(thread, key, before) - 1, before), -1)
+        tangled = np.isin(thread, self._tangled)
+        if tangled.any():
+            result[tangled] = self._swept(thread[tangled], at[tangled], before[tangled])
+        return result
 
     def _scale(self, thread: I64 | I32, times: I64) -> None:
         """How instants are numbered: by their distance from the first, by rank where that is too far."""
@@ -85,42 +101,27 @@ class Nest:
         key: I64 = thread.astype(np.int64) * self._width + self._number(at)
         return key
 
-    def _open(self, thread: I64 | I32, at: I64, place: I64) -> I64:
-        """How many intervals before ``place`` in the order are open at an instant."""
+    def _open(self, thread: I64 | I32, key: I64, place: I64) -> I64:
+        """How many intervals before ``place`` in the order are open at the instant of a key."""
         base = np.searchsorted(self._begin, thread.astype(np.int64) * self._width)
-        ended = np.searchsorted(self._finish, self._key(thread, at), side="right") - base
+        ended = np.searchsorted(self._finish, key, side="right") - base
         opened: I64 = place - base - ended
         return opened
 
     def _last_at(self, depth: I64, place: I64) -> I64:
         """Position of the last interval before ``place`` at a depth; -1 for depth -1."""
-        width = self._rows.size + 1
-        found = np.searchsorted(self._by_depth, depth * width + place) - 1
-        known = (depth >= 0) & (found >= 0)
-        result = np.full(depth.size, -1, np.int64)
-        result[known] = self._by_depth[found[known]] % width
-        return result
+        found = np.searchsorted(self._depths, depth * (self._rows.size + 1) + place) - 1
+        return values_at(self._by_depth, np.where(depth >= 0, found, -1), -1)
 
-    def _overlapping(self, own: I64) -> I64:
+    def _overlapping(self) -> I64:
         """Threads on which an interval ends after the one that it started in."""
-        parent = self._last_at(self._depth - 1, own)
         end = self._spans.end[self._rows]
-        late = (parent >= 0) & (end > end[parent])
+        late = end > values_at(end, self._parent, np.iinfo(np.int64).max)
         return np.unique(self._spans.thread[self._rows[late]].astype(np.int64))
 
-    def _answer(self, thread: I64 | I32, at: I64, place: I64 | None) -> I64:
-        after = np.searchsorted(self._begin, self._key(thread, at), side="right")
-        before = after if place is None else np.where(place >= 0, place, after)
-        found = self._last_at(self._open(thread, at, before) - 1, before)
-        result = np.full(at.size, -1, np.int64)
-        result[found >= 0] = self._rows[found[found >= 0]]
-        tangled = np.isin(thread, self._tangled)
-        if tangled.any():
-            result[tangled] = self._swept(thread[tangled], at[tangled], before[tangled])
-        return result
-
     def _swept(self, thread: I64 | I32, at: I64, before: I64) -> I64:
-        """As :meth:`_answer`, with the open calls of each thread on a stack."""
+        """As :meth:`innermost` among the intervals before a place in the order, each, with the open calls of
+        each thread on a stack."""
         result = np.full(at.size, -1, np.int64)
         end, rows = self._spans.end[self._rows].tolist(), self._rows.tolist()
         of_thread = self._spans.thread[self._rows].tolist()
@@ -144,3 +145,21 @@ class Nest:
             if stack:
                 result[i] = rows[stack[-1]]
         return result
+
+
+def _longest_first(key: I64, end: I64) -> I64:
+    """The order of the keys, among equal ones the later end first."""
+    order = np.argsort(key, kind="stable")
+    same = np.flatnonzero(np.diff(key[order]) == 0)
+    # Rows come nearly sorted, and only those that start together have to be looked at again.
+    tied = np.union1d(same, same + 1)
+    rows = order[tied]
+    order[tied] = rows[np.lexsort((-end[rows], key[rows]))]
+    return order
+
+
+def _in_order(depth: I64) -> I64:
+    """The places of each depth in order, the outermost depth first."""
+    shallow = depth.max() < 1 << 15
+    # Short integers are sorted by their digits.
+    return np.argsort(depth.astype(np.int16) if shallow else depth, kind="stable")
