@@ -29,6 +29,22 @@ def imported_by(*arguments: str) -> set[str]:
     return {line.rsplit("|", 1)[1].strip().split(".")[0] for line in lines}
 
 
+ANALYSED = """
+import sys, rooflight
+timeline = rooflight.read("tests/data/stored_v1.rooflight")
+rooflight.analyze(timeline)
+print(*(n for n in sys.modules if n.split(".")[:2] == ["numpy", "ma"]))
+"""
+
+
+def test_analysing_imports_no_masked_arrays() -> None:
+    """They take as long as ten thousand events, and nothing here is masked."""
+    done = subprocess.run(
+        [sys.executable, "-c", ANALYSED], capture_output=True, text=True, check=True, cwd=CHECKOUT
+    )
+    assert done.stdout.split() == []
+
+
 def console_script(name: str) -> Path:
     return Path(sys.executable).with_name(name)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rooflight.trace.tables import I64, HostKind
+from rooflight.trace.tables import I64, HostKind, distinct
 from rooflight.trace.timeline import Timeline
 
 #: Forward passes run on one thread, or on one for each replica; of more the busiest are looked at.
@@ -62,7 +62,7 @@ def _last(timeline: Timeline, backward: I64, forward: I64) -> I64:
     host = timeline.host
     forward = forward[np.lexsort((host.start[forward], host.seq[forward]))]
     seq, starts = host.seq[forward], np.sort(host.start[forward])
-    numbers = np.unique(seq)
+    numbers = distinct(seq)
     width = starts.size + 1
     keys = np.searchsorted(numbers, seq) * width + np.searchsorted(starts, host.start[forward], side="right")
     wanted = np.searchsorted(numbers, host.seq[backward]) * width

@@ -16,7 +16,7 @@ from rooflight.attribution.intervals import EMPTY, Set, cut, difference, interse
 from rooflight.attribution.launches import Links
 from rooflight.attribution.nesting import Spans, innermost
 from rooflight.attribution.steps import StepSpan
-from rooflight.trace.tables import I64, HostKind, Mask, rows_by, values_at
+from rooflight.trace.tables import I64, HostKind, Mask, distinct, rows_by, values_at
 from rooflight.trace.timeline import Timeline
 
 INPUT, SYNC, DISPATCH, HOST = "input", "sync", "dispatch", "host"
@@ -198,7 +198,7 @@ def _home(timeline: Timeline, links: Links, rows: I64, steps: Sequence[StepSpan]
     if not steps:
         launch = links.launch[rows]
         thread = timeline.host.thread[launch[launch >= 0]].astype(np.int64)
-    bounds = np.concatenate(([-_FOREVER], np.unique(np.concatenate((start, end))), [_FOREVER]))
+    bounds = np.concatenate(([-_FOREVER], distinct(np.concatenate((start, end))), [_FOREVER]))
     one = np.zeros(start.size, np.int64)
     inside = innermost(Spans(one, start, end), np.zeros(bounds.size - 1, np.int64), bounds[:-1])
     return _Home(bounds[:-1], bounds[1:], values_at(thread, inside, _most(thread)))

@@ -11,6 +11,7 @@ import numpy as np
 from rooflight.attribution.launches import Links
 from rooflight.attribution.periods import find_period
 from rooflight.attribution.steps import StepSpan, annotation_rows
+from rooflight.trace.tables import distinct
 from rooflight.trace.timeline import Timeline
 
 _OPTIMIZER = re.compile(r"Optimizer\.step#.+\.step")
@@ -43,7 +44,7 @@ def _by_optimizer(timeline: Timeline) -> InferredSteps | None:
     rows = rows[np.lexsort((-host.end[rows], host.start[rows]))]
     first = rows[0]
     rows = rows[(host.name[rows] == host.name[first]) & (host.thread[rows] == host.thread[first])]
-    ends = np.unique(np.maximum.accumulate(host.end[rows])).tolist()
+    ends = distinct(np.maximum.accumulate(host.end[rows])).tolist()
     spans = [StepSpan(n, a, b, int(host.thread[first])) for n, (a, b) in enumerate(pairwise(ends))]
     basis = f"the calls of {_short(timeline.names[host.name[first]])}"
     return InferredSteps(spans, OPTIMIZER, basis) if spans else None

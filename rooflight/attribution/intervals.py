@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rooflight.trace.tables import I64
+from rooflight.trace.tables import I64, distinct
 
 Set = np.ndarray[Any, np.dtype[np.int64]]
 F64 = np.ndarray[Any, np.dtype[np.float64]]
@@ -77,7 +77,7 @@ def difference(a: Set, b: Set) -> Set:
 def cut(s: Set, start: I64, end: I64) -> tuple[Set, I64]:
     """The set in pieces, each within one of the sorted, disjoint intervals [start, end), and the index of
     that interval; instants outside of all are left out."""
-    bounds = np.unique(np.concatenate((s.ravel(), start, end)))
+    bounds = distinct(np.concatenate((s.ravel(), start, end)))
     left, right = bounds[:-1], bounds[1:]
     at = np.searchsorted(start, left, side="right") - 1
     keep = at >= 0

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rooflight.trace.tables import I32, I64, values_at
+from rooflight.trace.tables import I32, I64, distinct, values_at
 
 #: Keys of thread and instant stay below this.
 _FAR = 1 << 62
@@ -88,7 +88,7 @@ class Nest:
         self._width = self._high - self._low + 3
         self._known: I64 | None = None
         if self._width * (int(thread.max(initial=0)) + 1) >= _FAR:
-            self._known = np.unique(times)
+            self._known = distinct(times)
             self._width = self._known.size + 1
 
     def _number(self, at: I64) -> I64:
@@ -117,7 +117,7 @@ class Nest:
         """Threads on which an interval ends after the one that it started in."""
         end = self._spans.end[self._rows]
         late = end > values_at(end, self._parent, np.iinfo(np.int64).max)
-        return np.unique(self._spans.thread[self._rows[late]].astype(np.int64))
+        return distinct(self._spans.thread[self._rows[late]].astype(np.int64))
 
     def _swept(self, thread: I64 | I32, at: I64, before: I64) -> I64:
         """As :meth:`innermost` among the intervals before a place in the order, each, with the open calls of

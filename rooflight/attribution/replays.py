@@ -18,7 +18,17 @@ import numpy as np
 
 from rooflight.attribution.launches import Links
 from rooflight.attribution.runs import Run, common_runs
-from rooflight.trace.tables import I32, I64, GpuKind, HostEvents, HostKind, Mask, combined, values_at
+from rooflight.trace.tables import (
+    I32,
+    I64,
+    GpuKind,
+    HostEvents,
+    HostKind,
+    Mask,
+    combined,
+    distinct,
+    values_at,
+)
 from rooflight.trace.timeline import OpArgs, Timeline
 
 GRAPH_LAUNCHES = ("cudaGraphLaunch", "hipGraphLaunch", "cuGraphLaunch")
@@ -81,7 +91,7 @@ class _Symbols:
 
     def __init__(self, timeline: Timeline, replayed: I64) -> None:
         self._table: dict[tuple[str, object], int] = {}
-        shapes = np.unique(timeline.gpu.shape[replayed]).tolist()
+        shapes = distinct(timeline.gpu.shape[replayed]).tolist()
         self._with_grid = all(s >= 0 and timeline.launch_shape(s).grid for s in shapes)
 
     def of(self, timeline: Timeline, rows: I64) -> I64:
@@ -184,7 +194,7 @@ def _named_ops(runs: list[Run], around: I64, graphs: _Graphs) -> _Ops:
     graph[call] = graphs.graph[place]
     of_place = np.full(graphs.content.size, -1, np.int64)
     of_place[place[kept[0]]] = call[0][kept[0]]
-    return _ordered(_Ops(row, parent, graph, of_place), np.unique(call[kept]))
+    return _ordered(_Ops(row, parent, graph, of_place), distinct(call[kept]))
 
 
 def _ordered(ops: _Ops, used: I64) -> _Ops:

@@ -21,7 +21,7 @@ from rooflight.cost.model import Cost, OpCall
 from rooflight.cost.registry import family_of
 from rooflight.cost.relatives import BACKWARD, RELATED, completed, typed
 from rooflight.kernels import KernelName
-from rooflight.trace.tables import I32, I64, GpuKind, HostKind, Mask, combined, rows_by
+from rooflight.trace.tables import I32, I64, GpuKind, HostKind, Mask, combined, distinct, rows_by
 from rooflight.trace.timeline import OpArgs, Timeline
 
 _NO_LAUNCH = Cost(reason="no launch in the file")
@@ -154,7 +154,7 @@ class _Attacher:
         """The host rows around any of these ops."""
         inside = np.zeros(len(self._timeline.host) + 1, bool)
         while ops.size:
-            ops = np.unique(self._parents[ops])
+            ops = distinct(self._parents[ops])
             ops = ops[(ops >= 0) & ~inside[ops]]
             inside[ops] = True
         return inside

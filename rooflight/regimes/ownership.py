@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from rooflight.trace.tables import I64
+from rooflight.trace.tables import I64, distinct
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def owned(start: I64, end: I64, rank: I64) -> Owned:
 
 def _cluster(rows: I64, start: I64, end: I64, rank: I64) -> I64:
     """Kernels that overlap: a sweep over their borders with the running ones on a heap."""
-    borders = np.unique(np.concatenate((start[rows], end[rows]))).tolist()
+    borders = distinct(np.concatenate((start[rows], end[rows]))).tolist()
     waiting = list(
         zip(start[rows].tolist(), rank[rows].tolist(), rows.tolist(), end[rows].tolist(), strict=True)
     )

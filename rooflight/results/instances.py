@@ -10,7 +10,7 @@ import numpy as np
 from rooflight.attribution.collectives import Calls, is_all_rank, is_message
 from rooflight.results.result import RankResult
 from rooflight.trace.builder import Interner
-from rooflight.trace.tables import I64, Mask
+from rooflight.trace.tables import I64, Mask, distinct
 
 #: Times on the common clock keep within this of the first call: sums and differences of four fit int64.
 _FAR_NS = (1 << 61) - 1
@@ -60,7 +60,7 @@ def match(ranks: Sequence[RankResult]) -> tuple[Instances, list[str]]:
     broken &= ~(whole & _agree(calls.kind[order], place))
     group = calls.group[rows]
     # Without numbers, ranks that did not all do the same in the same order give no instance at all.
-    unaligned = np.unique(group[broken])
+    unaligned = distinct(group[broken])
     whole &= ~np.isin(group, unaligned)
     kept = order[np.repeat(whole, size)]
     all_rank = np.array([is_all_rank(k) for k in kinds], bool)[calls.kind[kept]]

@@ -32,7 +32,7 @@ from rooflight.results.kernels import kernel_rows, verdicts
 from rooflight.results.roofs import DeviceRoofs, device_roofs
 from rooflight.results.steps import StepFigures, step_figures
 from rooflight.roofline.groups import Groups, group_launches
-from rooflight.trace.tables import GpuKind, HostKind, Mask
+from rooflight.trace.tables import GpuKind, HostKind, Mask, distinct
 from rooflight.trace.timeline import Timeline
 
 #: Every step has parts on every device; one process has a handful of these and some thousand steps.
@@ -90,7 +90,7 @@ class Stages:
     @cached_property
     def names(self) -> Mapping[int, KernelName]:
         """What the names of the GPU events tell, by their index."""
-        return {i: classify(self.timeline.names[i]) for i in np.unique(self.timeline.gpu.name).tolist()}
+        return {i: classify(self.timeline.names[i]) for i in distinct(self.timeline.gpu.name).tolist()}
 
     @cached_property
     def costs(self) -> LaunchCosts:
@@ -152,7 +152,7 @@ class Stages:
     def headline(self) -> int | None:
         """The device with most kernel time, the lowest of several; ``None`` without GPU work."""
         keys = self.timeline.device_keys
-        present = np.unique(self.timeline.gpu.device[self.timeline.valid_gpu]).tolist()
+        present = distinct(self.timeline.gpu.device[self.timeline.valid_gpu]).tolist()
         return min(present, key=lambda d: (-kernel_sum(self.timeline, d), _order(keys[d])), default=None)
 
     @cached_property

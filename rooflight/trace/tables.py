@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from enum import IntEnum
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 I8 = NDArray[np.int8]
 Mask = NDArray[np.bool_]
+T = TypeVar("T", bound=np.integer[Any])
 
 
 class GpuKind(IntEnum):
@@ -66,6 +67,13 @@ def rows_by(keys: NDArray[np.integer[Any]]) -> Iterator[tuple[int, I64]]:
     order = np.argsort(keys, kind="stable")
     found, first = np.unique(keys[order], return_index=True)
     yield from zip(found.tolist(), np.split(order, first[1:]), strict=True) if found.size else ()
+
+
+def distinct(values: NDArray[T]) -> NDArray[T]:
+    """Each value once, sorted.  ``np.unique`` alone is slower, and imports masked arrays."""
+    ordered = np.sort(values)
+    first: Mask = np.append(np.ones(min(1, ordered.size), bool), ordered[1:] != ordered[:-1])
+    return ordered[first]
 
 
 def combined(*columns: NDArray[np.integer[Any]]) -> I64:
