@@ -99,8 +99,12 @@ def make_seeds() -> None:
             (SEEDS / f"{i:03}.gz").write_bytes(gzip.compress(data, mtime=0))
             with zipfile.ZipFile(SEEDS / f"{i:03}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
                 archive.writestr("t.json", data)
-    stored = CHECKOUT / "tests/data/stored_v1.rooflight"
-    (SEEDS / "stored").write_bytes(stored.read_bytes())
+    for stored in (CHECKOUT / "tests/data").glob("*.rooflight"):
+        (SEEDS / stored.stem).write_bytes(stored.read_bytes())
+    execution = json.loads(gzip.decompress((CHECKOUT / "tests/data/execution/et.json.gz").read_bytes()))
+    for i in range(0, len(execution["nodes"]), 40):
+        few = {**execution, "nodes": execution["nodes"][i : i + 8]}
+        (SEEDS / f"execution{i:03}").write_bytes(json.dumps(few).encode())
 
 
 def cut(path: Path) -> bytes:

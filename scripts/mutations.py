@@ -26,7 +26,8 @@ _KEYS = [
     "Concrete Inputs", "Sequence number", "Fwd thread id", "registers per thread", "shared memory",
     "Collective name", "In msg nelems", "Out msg nelems", "Group size", "Process Group Name",
     "Process Group Ranks", "graph id", "graph node id", "Device Type", "Total Allocated", "Total Reserved",
-    "Python id", "Python parent id", "Python module id",
+    "Python id", "Python parent id", "Python module id", "Record function id", "schema", "nodes", "inputs",
+    "outputs", "values", "shapes", "types", "strides", "attrs", "value", "rf_id", "ctrl_deps",
 ]  # fmt: skip
 _TEXTS = (
     "", "X", "i", "M", "s", "kernel", "Kernel", "gpu_memcpy", "gpu_memset", "cpu_op", "Operator",
@@ -43,6 +44,7 @@ _TEXTS = (
     "[memory]", "nn.Module: Linear_0", "autograd::engine::evaluate_function: MmBackward0",
     "## Call CompiledFxGraph x ##", "record_param_comms", "Torch-Compiled Region: 0/0", "_allgather_base",
     "default_pg", "[0, 1, ...]", "float", "c10::BFloat16", "TensorList", "long int", "False", "[]",
+    "Tensor(float)", "GenericList[Tensor(float),Tensor(c10::Half)]", "Int", "rf_id", "<None>",
     "[1, 1]", "None", "0", "7", "-1", "12.5", "1e5", "NaN", "0x10", "\u0661", "\ud800", "\x00",
     "\U0001f600", "x" * 300, 'a"b', "C:\\dir", "stream 7", "GPU 0", "python", "NVIDIA H100 80GB HBM3",
     "Tesla V100-SXM2-32GB", "AMD Instinct MI300X", "NVIDIA A100-SXM4-80GB",

@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,6 +22,7 @@ from rooflight.protocol import PARTS, Document, Rank, Step, encode
 from rooflight.readers import events
 from rooflight.readers.source import Checker, Limits, unpacked_file
 from rooflight.trace import stored
+from rooflight.trace.execution import joined
 from rooflight.trace.timeline import Timeline
 
 #: Small, so that a bomb among mutated files is over soon.
@@ -35,10 +37,10 @@ def attempt(path: Path, *, chunk: int = 1 << 20, salvage: bool = False) -> str:
     """How it ends: ``analysed`` or ``refused: ...``; any other end is raised, and is a bug."""
     try:
         with chunks_of(chunk):
-            timeline = readers.read(path, limits=LIMITS, salvage=salvage)
+            alone, timeline = _recording(path, salvage)
     except RooflightError as e:
         return f"refused: {e}"
-    if not salvage:
+    if alone and not salvage:
         _passes_the_door(path)
     _survives_storing(timeline)
     try:
@@ -47,6 +49,19 @@ def attempt(path: Path, *, chunk: int = 1 << 20, salvage: bool = False) -> str:
         return f"refused: {e}"
     _is_sound(document)
     return "analysed"
+
+
+def _recording(path: Path, salvage: bool) -> tuple[bool, Timeline]:
+    """Whether the file is one by itself, and the timeline; an execution trace goes with a good trace."""
+    if readers.is_execution(path, limits=LIMITS):
+        return False, joined(_companion(), readers.read_execution(path, limits=LIMITS))
+    return True, readers.read(path, limits=LIMITS, salvage=salvage)
+
+
+@cache
+def _companion() -> Timeline:
+    """The trace of the execution trace in the tests, which mutated ones begin as."""
+    return readers.read(Path(__file__).parent / "data/execution/trace.json.gz")
 
 
 @contextmanager
