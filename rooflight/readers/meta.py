@@ -7,6 +7,7 @@ from typing import Any
 
 from rooflight.readers.texts import shown
 from rooflight.trace.timeline import DeviceProperties, Meta
+from rooflight.trace.times import MAX_NS
 
 _LIMITS = (
     "maxThreadsPerBlock",
@@ -36,7 +37,7 @@ def read_meta(doc: Mapping[str, Any]) -> Meta:
     info = info if isinstance(info, dict) else {}
     software = {key: _text(doc[key]) for key in _SOFTWARE if isinstance(doc.get(key), int | str)}
     return Meta(
-        base_ns=whole(doc.get("baseTimeNanoseconds")) or 0,
+        base_ns=_base_ns(doc.get("baseTimeNanoseconds")),
         rank=whole(info.get("rank")),
         world_size=whole(info.get("world_size")),
         host=_name(doc.get("host_name")) or None,
@@ -44,6 +45,11 @@ def read_meta(doc: Mapping[str, Any]) -> Meta:
         software=software,
         is_hip=any(key.startswith(("hip", "roctracer")) for key in software),
     )
+
+
+def _base_ns(value: Any) -> int:
+    base_ns = whole(value)
+    return base_ns if base_ns is not None and base_ns <= MAX_NS else 0
 
 
 def whole(value: Any) -> int | None:

@@ -15,14 +15,15 @@ from typing import Any
 import numpy as np
 
 from rooflight.trace.tables import I8, I64, Invalid
+from rooflight.trace.times import MAX_NS
 
 #: Below this a binary64 in µs differs from its three-decimal text by less than half a nanosecond:
 #: one unit in the last place of [2^42, 2^43) is 2^-10 µs, an error of at most 0.4883 ns.
 EXACT_BELOW = float(1 << 43)
 #: No integer of a trace has so many digits.
 _LONG_INTEGER = 1000
-#: Beyond this the nanoseconds pass int64.
-MAX_US = 9.2e15
+#: What is further from zero is no time.
+MAX_US = MAX_NS // 1000
 
 
 class NeedsText(Exception):  # noqa: N818  (a signal to the reader, no error)

@@ -12,6 +12,7 @@ from rooflight.errors import TooLarge
 from rooflight.protocol import Flag, MemoryPeaks
 from rooflight.trace.tables import I8, I64, GpuEvents, GpuKind, HostEvents, HostKind, Invalid
 from rooflight.trace.timeline import Meta, OpArgs, Timeline
+from rooflight.trace.times import MAX_NS, check_total
 
 K = TypeVar("K")
 #: A time beyond this is an epoch clock's: 1e9 µs, in ns.
@@ -127,6 +128,9 @@ class Builder:
         """The finished recording; ops whose name ``is_annotation`` become annotations."""
         gpu, host = _joined(self._gpu, GpuRows), _joined(self._host, HostRows)
         self._mark_zero(gpu, host)
+        for rows in (gpu, host):
+            _mark_endless(rows)
+        check_total(self.source, gpu["dur"], host["dur"])
         if is_annotation is not None:
             marks = np.array([bool(is_annotation(n)) for n in self.names] or [False])
             host["kind"][(host["kind"] == HostKind.CPU_OP) & marks[host["name"]]] = HostKind.ANNOTATION
@@ -188,6 +192,13 @@ class Builder:
                 rows["invalid"][known & (rows["start"] == 0)] = Invalid.ZERO_TS
         fine = gpu["invalid"] == Invalid.OK
         gpu["invalid"][fine & (gpu["dur"] < 0)] = Invalid.NEGATIVE_DUR
+
+
+def _mark_endless(rows: dict[str, Any]) -> None:
+    """An end that is no time makes the duration none."""
+    endless = rows["start"] + rows["dur"] > MAX_NS
+    rows["invalid"][endless & (rows["invalid"] == Invalid.OK)] = Invalid.BAD_DUR
+    rows["dur"][endless] = 0
 
 
 def _columns(rows: GpuRows | HostRows) -> dict[str, Any]:

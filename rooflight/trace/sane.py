@@ -12,10 +12,9 @@ from rooflight.errors import Malformed, TooLarge
 from rooflight.trace.builder import MAX_DEVICES
 from rooflight.trace.tables import GpuKind, HostKind, Invalid
 from rooflight.trace.timeline import Meta, Timeline
+from rooflight.trace.times import MAX_NS, check_total
 
 INT64_MAX = (1 << 63) - 1
-#: No time of a reader is beyond it, so that sums of a start and a length stay within int64.
-MAX_NS = 9_200_000_000_000_000_000
 
 
 def check(t: Timeline) -> None:
@@ -60,10 +59,11 @@ def _times(t: Timeline) -> None:
     # Before the lengths: the difference of two such times stays within int64.
     if starts.size and (starts.min() < -MAX_NS or starts.max() > MAX_NS):
         raise _broken("start")
-    if (ends < starts).any():
+    if (ends < starts).any() or (ends > MAX_NS).any():
         raise _broken("end")
     if (gpu.dur[ok] < 0).any() or (gpu.end - gpu.start > np.maximum(gpu.dur, 0))[ok].any():
         raise _broken("gpu.dur")
+    check_total(t.source, gpu.dur, host.end - host.start)
 
 
 def _tables(t: Timeline) -> None:
@@ -82,7 +82,7 @@ def _meta(meta: Meta) -> None:
     counts = [meta.base_ns, meta.rank, meta.world_size]
     for device in meta.devices:
         counts += [device.memory_bytes, device.sm_count, *device.limits.values()]
-    if any(n is not None and not 0 <= n <= INT64_MAX for n in counts):
+    if meta.base_ns > MAX_NS or any(n is not None and not 0 <= n <= INT64_MAX for n in counts):
         raise _broken("meta")
 
 

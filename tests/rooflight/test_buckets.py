@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from rooflight import analyze, read
 from rooflight.attribution.launches import link
+from rooflight.errors import TooLarge
 from rooflight.protocol import Bucket
 from rooflight.results.buckets import buckets
 from rooflight.trace.timeline import Timeline
@@ -58,8 +59,8 @@ def recount(document: Any) -> Sums:
     return Sums(len(gpu), sum(map(recorded_ns, gpu)), len(kernels), sum(map(recorded_ns, kernels)))
 
 
-#: 292 years: in ns the most that int64 holds.  What claims to be longer is no duration.
-MOST_US = Decimal("9.2e15")
+#: 95 years: sums of two such times stay within int64 ns.  What claims to be longer is no duration.
+MOST_US = Decimal("3e15")
 
 
 def is_gpu(event: dict[str, Any]) -> bool:
@@ -158,9 +159,15 @@ def test_events_that_are_left_out_keep_their_time_by_reason() -> None:
 
 
 def test_times_near_the_end_of_what_is_counted_do_not_wrap() -> None:
-    """Three of 9e15 us are 2.7e16, which int64 does not hold in ns."""
-    found = of(timeline_from_events([kernel(0, 9e15, args={"stream": i}) for i in range(3)]))
-    assert found["unlinked"].time_us == 2.7e16
+    """Three of 9e14 us are 2.7e15, which is counted; four pass 95 years."""
+
+    def several(n: int) -> list[dict[str, Any]]:
+        return [kernel(0, 9e14, args={"stream": i}) for i in range(n)]
+
+    found = of(timeline_from_events(several(3)))
+    assert found["unlinked"].time_us == 2.7e15
+    with pytest.raises(TooLarge, match="add up to 114 years"):  # 3.6e18 ns of 3.156e16 a year
+        timeline_from_events(several(4))
 
 
 def test_the_buckets_agree_with_the_figures_of_the_rank() -> None:
