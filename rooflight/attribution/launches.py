@@ -14,7 +14,7 @@ import numpy as np
 from rooflight.attribution.forward import forward_ops, processes
 from rooflight.attribution.modules import GRAPH, REGION, module_frames, named
 from rooflight.attribution.nesting import Nest, Spans
-from rooflight.trace.tables import I64, HostKind, Mask, values_at
+from rooflight.trace.tables import I64, HostKind, Mask, distinct, values_at
 from rooflight.trace.timeline import Timeline
 
 
@@ -90,7 +90,7 @@ def _by_correlation(timeline: Timeline, calls: I64) -> I64:
     host = timeline.host
     order = np.argsort(host.correlation[calls], kind="stable")
     same = np.flatnonzero(np.diff(host.correlation[calls[order]]) == 0)
-    tied = np.union1d(same, same + 1)
+    tied = distinct(np.concatenate((same, same + 1)))
     rows = calls[order[tied]]
     keys = (host.end[rows], host.start[rows], host.kind[rows], host.correlation[rows])
     order[tied] = order[tied][np.lexsort(keys)]
