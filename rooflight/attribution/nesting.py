@@ -152,7 +152,7 @@ def _longest_first(key: I64, end: I64) -> I64:
     order = np.argsort(key, kind="stable")
     same = np.flatnonzero(np.diff(key[order]) == 0)
     # Rows come nearly sorted, and only those that start together have to be looked at again.
-    tied = np.union1d(same, same + 1)
+    tied = distinct(np.concatenate((same, same + 1)))
     rows = order[tied]
     order[tied] = rows[np.lexsort((-end[rows], key[rows]))]
     return order
