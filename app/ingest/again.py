@@ -6,8 +6,7 @@ until the new analysis is whole; a run that changed meanwhile is left for anothe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from sqlalchemy import select
 
@@ -17,9 +16,11 @@ from app.documents import unpack
 from app.events.parquet import EventStore
 from app.ingest.persist import store
 from app.ingest.tasks import (
+    Analysed,
     Analyzer,
     Inputs,
     Stale,
+    analyse,
     analyzed,
     calibrations_of,
     document_of,
@@ -30,6 +31,7 @@ from app.models import Profile, Run, utcnow
 from app.models.base import new_id
 from app.runs.queries import lock_run
 from app.settings import Settings
+from rooflight.results.result import RankResult
 
 
 async def runs_with_traces(database: Database) -> list[str]:
@@ -48,25 +50,34 @@ async def reanalyze(
     Raises what an analysis raises, and :class:`Stale` when the run changed meanwhile: it is then as it was.
     """
     blobs, events = BlobStore(settings.data), EventStore(settings.data)
-    inputs, profiles = await _given(run_id, database, blobs)
-    document, launches = document_of(inputs, settings, analyzer)
-    names = {p.id: _written(p, inputs, launches, events) for p in profiles if p.blob_id}
+    inputs, old = await _given(run_id, database, blobs)
+    new: dict[str, str | None] = {}
+    bodies: dict[str, bytes] = {}
+    results: list[RankResult] = []
     try:
+        for trace in inputs.traces:
+            one = analyse(trace, inputs, settings, analyzer)
+            new[trace.profile_id] = _written(inputs, one, events)
+            bodies[trace.profile_id] = one.kept
+            results.append(one.result)
+        document = document_of(inputs, results)
         async with database.write() as session:
             run = await lock_run(session, run_id)
             if run.version != inputs.version:
                 raise Stale(run_id)
             for profile in await profiles_of(session, run_id):
-                profile.events = names.get(profile.id, profile.events)
+                if profile.id in new:
+                    profile.events, profile.result = new[profile.id], bodies[profile.id]
             await store(session, run, document)
     except BaseException:
-        _delete(list(names.values()), events)
+        _delete(new.values(), events)
         raise
-    _delete([p.events for p in profiles if p.id in names], events)
+    _delete([name for profile, name in old.items() if profile in new], events)
     return len(document.ranks)
 
 
-async def _given(run_id: str, database: Database, blobs: BlobStore) -> tuple[Inputs, list[Profile]]:
+async def _given(run_id: str, database: Database, blobs: BlobStore) -> tuple[Inputs, dict[str, str | None]]:
+    """The inputs, and the event file of each profile."""
     async with database.read() as session:
         run = await session.get_one(Run, run_id)
         profiles = await profiles_of(session, run.id)
@@ -78,16 +89,16 @@ async def _given(run_id: str, database: Database, blobs: BlobStore) -> tuple[Inp
             pushed=[unpack(p.document) for p in profiles if p.document],
             calibrations=await calibrations_of(session, run.project_id),
         )
-    return inputs, profiles
+    return inputs, {p.id: p.events for p in profiles}
 
 
-def _written(profile: Profile, inputs: Inputs, launches: Mapping[int, Any], events: EventStore) -> str | None:
+def _written(inputs: Inputs, one: Analysed, events: EventStore) -> str | None:
     """A new file, since readers may be at the old one."""
-    mine = {rank: launches[rank] for rank in profile.ranks if rank in launches}
-    return events.write(inputs.project_id, utcnow().date(), new_id(), mine)
+    rank = one.result.rank.rank
+    return events.write(inputs.project_id, utcnow().date(), new_id(), {rank: one.launches})
 
 
-def _delete(names: list[str | None], events: EventStore) -> None:
+def _delete(names: Iterable[str | None], events: EventStore) -> None:
     for name in names:
         if name is not None:
             events.delete(name)

@@ -8,13 +8,15 @@ from datetime import date
 from typing import Any
 
 import msgspec
-from sqlalchemy import or_, select
+from msgspec.structs import replace
+from sqlalchemy import or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.blobs import BlobStore
 from app.db import Database
 from app.documents import unpack
 from app.events.parquet import EventStore
+from app.ingest.kept import fitting, keep, kept
 from app.ingest.merge import merge
 from app.ingest.persist import store
 from app.ingest.storable import storable
@@ -26,12 +28,15 @@ from app.models.jobs import DONE, REFUSED
 from app.problems import Conflict, problem_of
 from app.runs.queries import lock_run
 from app.settings import Settings
+from rooflight.analysis import combine
 from rooflight.errors import Refused, RooflightError
-from rooflight.protocol import Calibration, Document
-from rooflight.readers.source import Limits
+from rooflight.protocol import Calibration, Document, Rank
+from rooflight.readers.limits import Limits
+from rooflight.results.result import RankResult
 
-#: Traces, limits, calibrations → document and launches per rank.
-Analyzer = Callable[[list[Trace], Limits, list[Calibration]], tuple[Document, Mapping[int, Any]]]
+Columns = Mapping[str, Any]
+#: Trace, limits, calibrations → what is left of its analysis, and its launches.
+Analyzer = Callable[[Trace, Limits, list[Calibration]], tuple[RankResult, Columns]]
 
 
 class Stale(Exception):  # noqa: N818
@@ -52,33 +57,31 @@ class Inputs:
 
 @dataclass(frozen=True, kw_only=True)
 class Work(Inputs):
-    """What a job needs: the run with the job's own trace as its last."""
+    """What a job needs: the run, and the trace that is to join it."""
 
     job_id: str
     blob_id: str
-    source: str
-    known_ranks: frozenset[int]
+    trace: Trace
 
 
-def analyzed(
-    traces: list[Trace], limits: Limits, calibrations: list[Calibration]
-) -> tuple[Document, Mapping[int, Any]]:
-    """All traces of a run, read and analysed together."""
-    from rooflight.analysis import Options, analyze
+@dataclass(frozen=True)
+class Analysed:
+    """A trace that was read: ``kept`` is what its profile keeps of the result."""
 
-    timelines = [read(trace, limits) for trace in traces]
-    usable = fitting(calibrations, {timeline.meta.host for timeline in timelines})
-    analysis = analyze(timelines, options=Options(calibrations=tuple(usable)))
-    return analysis.document, analysis.launches
+    result: RankResult
+    launches: Columns
+    kept: bytes
 
 
-def fitting(calibrations: list[Calibration], hosts: set[str | None]) -> list[Calibration]:
-    """Those that may judge traces of ``hosts``: of a CPU only what was measured on the traces' one host.
+def analyzed(trace: Trace, limits: Limits, calibrations: list[Calibration]) -> tuple[RankResult, Columns]:
+    """A trace, read and analysed."""
+    from rooflight.results.rank import analyse_rank, launches
+    from rooflight.results.stages import Options, Stages
 
-    No trace names its CPU, so that its host is all that ties it to a calibration.
-    """
-    only = next(iter(hosts)) if len(hosts) == 1 else None
-    return [c for c in calibrations if c.kind != "cpu" or (only is not None and c.host == only)]
+    timeline = read(trace, limits)
+    usable = fitting(calibrations, timeline.meta.host)
+    stages = Stages(timeline, Options(calibrations=tuple(usable)))
+    return analyse_rank(stages), launches(stages)
 
 
 async def perform(
@@ -89,9 +92,11 @@ async def perform(
     work = await _gather(job_id, database, blobs)
     try:
         await queue.set_stage(database, job_id, worker, "analysing")
-        document, launches = document_of(work, settings, analyzer)
+        new = analyse(work.trace, work, settings, analyzer)
+        earlier, again = _earlier(work, settings, analyzer)
+        document = document_of(work, [*earlier, new.result])
         await queue.set_stage(database, job_id, worker, "storing")
-        await _store(work, worker, document, launches, database, events)
+        await _store(work, worker, document, new, again, database, events)
     except (RooflightError, Conflict) as error:
         await _refuse(work, worker, error, database, blobs)
         return REFUSED
@@ -109,9 +114,8 @@ async def _gather(job_id: str, database: Database, blobs: BlobStore) -> Work:
             project_id=run.project_id,
             version=run.version,
             blob_id=job.blob_id,
-            source=job.source,
-            traces=[*traces_of(profiles, blobs), trace_of(job.blob_id, job.source, blobs)],
-            known_ranks=frozenset(r for p in profiles for r in p.ranks),
+            trace=Trace(blobs.path(job.blob_id), job.source, blobs.timeline(job.blob_id)),
+            traces=traces_of(profiles, blobs),
             pushed=[unpack(p.document) for p in profiles if p.document],
             calibrations=await calibrations_of(session, run.project_id),
         )
@@ -125,12 +129,11 @@ async def profiles_of(session: AsyncSession, run_id: str) -> list[Profile]:
 
 def traces_of(profiles: list[Profile], blobs: BlobStore) -> list[Trace]:
     """The raw traces among them."""
-    return [trace_of(p.blob_id, p.source, blobs) for p in profiles if p.blob_id]
-
-
-def trace_of(blob_id: str, source: str, blobs: BlobStore) -> Trace:
-    """A raw trace in the store."""
-    return Trace(blobs.path(blob_id), source, blobs.timeline(blob_id))
+    return [
+        Trace(blobs.path(p.blob_id), p.source, blobs.timeline(p.blob_id), p.id, p.result)
+        for p in profiles
+        if p.blob_id
+    ]
 
 
 async def calibrations_of(session: AsyncSession, project_id: str) -> list[Calibration]:
@@ -145,25 +148,49 @@ async def calibrations_of(session: AsyncSession, project_id: str) -> list[Calibr
     return [msgspec.convert(r.body, Calibration) for r in newest.values()]
 
 
-def document_of(work: Inputs, settings: Settings, analyzer: Analyzer) -> tuple[Document, Mapping[int, Any]]:
-    """The analysis of all that the run was given; a refusal names the files as they were sent."""
+def analyse(trace: Trace, inputs: Inputs, settings: Settings, analyzer: Analyzer) -> Analysed:
+    """Read a trace; a refusal names the file as it was sent."""
     limits = Limits(max_bytes=settings.unpacked_bytes, max_ratio=settings.ratio)
     try:
-        document, launches = analyzer(work.traces, limits, work.calibrations)
+        result, launches = analyzer(trace, limits, inputs.calibrations)
     except Refused as refused:
-        raise _with_names(refused, work) from refused
-    document.source = ", ".join(t.source for t in work.traces)[:2_000]
-    kept = msgspec.convert(storable(msgspec.to_builtins(document)), Document)
-    return merge([kept, *work.pushed]), launches
+        raise _with_name(refused, trace) from refused
+    rank = msgspec.convert(storable(msgspec.to_builtins(result.rank)), Rank)
+    result = replace(result, rank=rank, source=trace.source)
+    return Analysed(result, launches, keep(result, inputs.calibrations))
 
 
-def _with_names(refused: Refused, work: Inputs) -> Refused:
-    """The refusal in terms of the files that were sent; where the store keeps them is nobody's business."""
+def document_of(inputs: Inputs, results: list[RankResult]) -> Document:
+    """The analysis of all that the run was given, of whose traces ``results`` is left."""
+    document = combine(results)
+    ranks, document.ranks = document.ranks, []
+    document.source = ", ".join(r.source for r in results)[:2_000]
+    # The texts of the ranks have been cleaned one by one.
+    document = msgspec.convert(storable(msgspec.to_builtins(document)), Document)
+    document.ranks = ranks
+    return merge([document, *inputs.pushed])
+
+
+def _earlier(
+    work: Work, settings: Settings, analyzer: Analyzer
+) -> tuple[list[RankResult], dict[str, Analysed]]:
+    """The traces that the run has, of which none is read that need not be; those that were, by profile."""
+    results, again = [], {}
+    for trace in work.traces:
+        result = kept(trace.kept, work.calibrations)
+        if result is None:
+            one = again[trace.profile_id] = analyse(trace, work, settings, analyzer)
+            result = one.result
+        results.append(result)
+    return results, again
+
+
+def _with_name(refused: Refused, trace: Trace) -> Refused:
+    """The refusal in terms of the file that was sent; where the store keeps it is nobody's business."""
 
     def named(text: str) -> str:
-        for t in work.traces:
-            for path in (t.path, t.stored):
-                text = text.replace(str(path), t.source).replace(path.name, t.source)
+        for path in (trace.path, trace.stored):
+            text = text.replace(str(path), trace.source).replace(path.name, trace.source)
         return text
 
     return type(refused)(named(refused.title), where=named(refused.where), hint=named(refused.hint))
@@ -173,15 +200,14 @@ async def _store(
     work: Work,
     worker: str,
     document: Document,
-    launches: Mapping[int, Any],
+    new: Analysed,
+    again: Mapping[str, Analysed],
     database: Database,
     events: EventStore,
 ) -> None:
-    new = [r.rank for r in document.ranks if r.rank not in work.known_ranks]
+    rank = new.result.rank.rank
     profile_id = new_id()
-    written = events.write(
-        work.project_id, _today(), profile_id, {rank: launches[rank] for rank in new if rank in launches}
-    )
+    written = events.write(work.project_id, _today(), profile_id, {rank: new.launches})
     try:
         async with database.write() as session:
             run = await lock_run(session, work.run_id)
@@ -193,12 +219,15 @@ async def _store(
                     id=profile_id,
                     run_id=run.id,
                     kind="trace",
-                    source=work.source,
-                    ranks=new,
+                    source=work.trace.source,
+                    ranks=[rank],
                     blob_id=work.blob_id,
                     events=written,
+                    result=new.kept,
                 )
             )
+            for earlier, one in again.items():
+                await session.execute(update(Profile).where(Profile.id == earlier).values(result=one.kept))
             await store(session, run, document)
             queue.done(job)
     except BaseException:

@@ -14,11 +14,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Trace:
-    """``source`` is the name to show for the file ``path``; ``stored`` is where its timeline is kept."""
+    """``source`` is the name to show for the file ``path``; ``stored`` is where its timeline is kept.
+
+    Of a trace that its run has already: ``profile_id`` is its profile, ``kept`` what that keeps of an
+    earlier analysis.
+    """
 
     path: Path
     source: str
     stored: Path
+    profile_id: str = ""
+    kept: bytes | None = None
 
 
 def read(trace: Trace, limits: Limits) -> Timeline:

@@ -13,7 +13,8 @@ from app.models.base import Base, Id, UtcDateTime, new_id, utcnow
 class Profile(Base):
     """One accepted input: a raw trace (``blob_id``) or a pushed analysis (``document``, compressed JSON).
 
-    ``events`` is the path of its launches' Parquet file inside the event store, if it has launches.
+    ``events`` is the path of its launches' Parquet file inside the event store, if it has launches;
+    ``result`` is what is kept of a trace's analysis (:mod:`app.ingest.kept`).
     """
 
     __tablename__ = "profiles"
@@ -27,6 +28,7 @@ class Profile(Base):
     blob_id: Mapped[str | None] = mapped_column(String(64), ForeignKey("blobs.id"))
     document: Mapped[bytes | None] = mapped_column(LargeBinary)
     events: Mapped[str | None] = mapped_column(Text)
+    result: Mapped[bytes | None] = mapped_column(LargeBinary)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime, default=utcnow)
 
 

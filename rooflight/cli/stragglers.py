@@ -31,7 +31,8 @@ def stragglers(document: Document) -> Stragglers:
     caused_us: dict[int, float] = defaultdict(float)
     for rank, c in late:
         caused_us[rank] += sum(c.wait_us.values())
-    steps = [(s.step_time_us, s.wait_us) for r in document.ranks for s in r.steps if s.wait_us is not None]
+    rows = [s for r in document.ranks for s in r.steps or r.inferred_steps]
+    steps = [(s.step_time_us, s.wait_us) for s in rows if s.wait_us is not None]
     times_us, waits_us = zip(*steps, strict=True) if steps else ((), ())
     return Stragglers(
         known=len(late),

@@ -18,33 +18,33 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import numpy as np
 
 from app.ingest.traces import Trace
+from rooflight.attribution.collectives import Calls
 from rooflight.errors import NotATrace
-from rooflight.protocol import Calibration, Document
+from rooflight.protocol import Calibration
 from rooflight.readers.source import Limits
+from rooflight.regimes.quality import QualityFacts
+from rooflight.results.result import Exposed, RankResult
 from tests.factories import a_document
 
 
 def analyzed(
-    traces: list[Trace], limits: Limits, calibrations: list[Calibration]
-) -> tuple[Document, dict[int, Any]]:
-    """One document with a rank per trace, unless a trace wants something else."""
-    given = [json.loads(t.path.read_bytes()) for t in traces]
-    for t, trace in zip(traces, given, strict=True):
-        act(trace, t.path)
-    document = a_document(kernels=3, steps=2)
-    [rank] = document.ranks
-    document.ranks = [type(rank)(**{**fields(rank), "rank": t.get("rank", 0)}) for t in given]
-    document.telemetry = {"calibrated": [c.device for c in calibrations], "limit": limits.max_bytes}
+    trace: Trace, limits: Limits, calibrations: list[Calibration]
+) -> tuple[RankResult, dict[str, Any]]:
+    """A rank that says what it was given, unless the trace wants something else."""
+    wanted = json.loads(trace.path.read_bytes())
+    act(wanted, trace.path)
+    [rank] = a_document(kernels=3, steps=2).ranks
+    rank.rank = wanted.get("rank", 0)
+    told = {"calibrated": [c.device for c in calibrations], "limit": limits.max_bytes}
+    rank.software = {"told": json.dumps(told)}
+    none = np.empty(0, np.int64)
+    calls, exposed = Calls((), (), none, none, none, none, none), Exposed(none, none, none, none)
     launches = {
         "name": np.array(["a", "b"], object),
         "start_ns": np.array([1, 2]),
         "dur_ns": np.array([1, 1]),
     }
-    return document, {r.rank: launches for r in document.ranks}
-
-
-def fields(value: Any) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in value.__struct_fields__}
+    return RankResult(trace.path.name, rank, None, 0, QualityFacts(), calls, exposed), launches
 
 
 def act(trace: dict[str, Any], path: Path) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from app.blobs import BlobStore
 from app.db import Database
-from app.ingest.tasks import _gather, analyzed, fitting
+from app.ingest.kept import fitting
+from app.ingest.tasks import _gather, analyzed
 from app.ingest.traces import Trace
 from app.settings import Settings
 from rooflight.protocol import Calibration
@@ -45,18 +46,18 @@ def test_a_trace_is_judged_by_the_roof_of_its_host(
     tmp_path: Path, host: str | None, practical: float | None
 ) -> None:
     known = [measured("lab1"), measured("lab2", fp32=0.7), measured(None, fp32=9.0)]
-    document, _ = analyzed([a_trace(tmp_path, host)], Limits(), known)
-    cpu = document.ranks[0].cpu
+    result, _ = analyzed(a_trace(tmp_path, host), Limits(), known)
+    cpu = result.rank.cpu
     assert cpu is not None
     roof = cpu.roof.compute.get("fp32")
     assert (roof.practical if roof else None) == practical
 
 
-def test_ranks_of_several_hosts_have_no_common_roof() -> None:
+def test_each_rank_is_judged_by_its_own_host() -> None:
     gpu = Calibration(device="V100", kind="gpu", measured_at="2026-01-01T00:00:00Z", host="lab1")
     known = [measured("lab1"), measured("lab2"), gpu]
-    assert fitting(known, {"lab1", "lab2"}) == [gpu]
-    assert fitting(known, {"lab2"}) == [known[1], gpu]
+    assert fitting(known, "lab2") == [known[1], gpu]
+    assert fitting(known, None) == [gpu]
 
 
 def test_each_host_keeps_its_newest(service: Service) -> None:

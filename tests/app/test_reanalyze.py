@@ -21,8 +21,9 @@ from app.jobs import queue
 from app.models import Run
 from app.settings import Settings
 from rooflight.errors import Refused
-from rooflight.protocol import Calibration, Document
+from rooflight.protocol import Calibration
 from rooflight.readers.source import Limits
+from rooflight.results.result import RankResult
 from tests.app.conftest import Service
 
 T = TypeVar("T")
@@ -114,11 +115,11 @@ def test_what_the_program_knows_now_is_in_the_new_analysis(service: Service) -> 
     run = a_run_of(service, 0)
 
     def better(
-        traces: list[Trace], limits: Limits, calibrations: list[Calibration]
-    ) -> tuple[Document, Mapping[int, Any]]:
-        document, launches = analyzed(traces, limits, calibrations)
-        document.ranks[0].kernels[0].family = "better"
-        return document, launches
+        trace: Trace, limits: Limits, calibrations: list[Calibration]
+    ) -> tuple[RankResult, Mapping[str, Any]]:
+        result, launches = analyzed(trace, limits, calibrations)
+        result.rank.kernels[0].family = "better"
+        return result, launches
 
     again(service, run, better)
     assert service.get(f"/runs/{run}/kernels").json()["items"][0]["family"] == "better"

@@ -243,3 +243,26 @@ def test_a_result_travels_as_bytes() -> None:
             assert list(getattr(kept, name)) == list(getattr(want, name))
     assert (back.calls.seq.tolist(), back.calls.start.tolist()) == ([4], [100_000])
     assert (back.exposed.start.tolist(), back.exposed.step_end.tolist()) == ([100_000], [200_000])
+
+
+def test_steps_that_were_inferred_are_split_too() -> None:
+    """Steps end with the optimizer's calls, at 10, 110 and 210; rank 0 waits from 30 to 50 in the first."""
+
+    def with_optimizer(number: int, calls: list[Call]) -> Timeline:
+        marks = [
+            {"ph": "X", "cat": "user_annotation", "name": "Optimizer.step#SGD.step", "pid": 9, "tid": 9,
+             "ts": ts, "dur": 10}
+            for ts in (0, 100, 200)
+        ]  # fmt: skip
+        kernels = [
+            {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce", "pid": 0, "tid": 20, "ts": ts,
+             "dur": dur, "args": {"device": 0, "stream": 20, **args}}
+            for ts, dur, args in calls
+        ]  # fmt: skip
+        return timeline_from_events([*marks, *kernels], distributedInfo={"rank": number, "world_size": 2})
+
+    doc = run(with_optimizer(0, [dp(30, 50), dp(150, 10)]), with_optimizer(1, [dp(50, 30), dp(150, 10)]))
+    assert [[(s.wait_us, s.transfer_us) for s in r.inferred_steps] for r in doc.ranks] == [
+        [(20, 30), (0, 10)],
+        [(0, 30), (0, 10)],
+    ]
