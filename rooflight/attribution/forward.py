@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rooflight.trace.tables import I64, HostKind, distinct
+from rooflight.trace.tables import I64, HostKind, among, distinct
 from rooflight.trace.timeline import Timeline
 
 #: Forward passes run on one thread, or on one for each replica; of more the busiest are looked at.
@@ -36,7 +36,7 @@ def forward_ops(timeline: Timeline) -> Pairs:
     if not backward.size:
         return Pairs(backward, backward)
     forward = np.flatnonzero(numbered & (host.fwd_thread == 0))
-    forward = forward[np.isin(host.seq[forward], host.seq[backward])]
+    forward = forward[among(host.seq[forward], host.seq[backward])]
     found = _on_its_thread(
         timeline, backward, [_last(timeline, backward, f) for f in _threads(timeline, forward)]
     )

@@ -14,7 +14,7 @@ import numpy as np
 from rooflight.attribution.forward import forward_ops, processes
 from rooflight.attribution.modules import GRAPH, REGION, module_frames, named
 from rooflight.attribution.nesting import Nest, Spans
-from rooflight.trace.tables import I64, HostKind, Mask, distinct, values_at
+from rooflight.trace.tables import I64, HostKind, Mask, among, distinct, values_at
 from rooflight.trace.timeline import Timeline
 
 
@@ -80,7 +80,7 @@ def _launches(timeline: Timeline) -> tuple[I64, int]:
     at = np.minimum(np.searchsorted(ids, gpu.correlation), ids.size - 1)
     found = (ids[at] == gpu.correlation) & (gpu.correlation >= 0) & ~twice[at]
     result[found] = calls[first[at[found]]]
-    used = np.isin(ids[twice], gpu.correlation) if twice.any() else twice
+    used = among(ids[twice], gpu.correlation) if twice.any() else twice
     return result, int(np.count_nonzero(used))
 
 

@@ -13,7 +13,7 @@ from rooflight.attribution.phases import PHASES, phases
 from rooflight.attribution.replays import GRAPH_LAUNCHES
 from rooflight.protocol import Attribution, LaunchDelay
 from rooflight.roofline.groups import Group
-from rooflight.trace.tables import GpuKind, HostKind, distinct, rows_by
+from rooflight.trace.tables import GpuKind, HostKind, among, distinct, rows_by
 from rooflight.trace.timeline import Timeline
 from rooflight.units import us
 
@@ -83,5 +83,5 @@ def graph_launches(timeline: Timeline) -> tuple[int, int]:
     # The runtime call and the driver call inside it are one launch.
     numbered = distinct(host.correlation[rows][host.correlation[rows] >= 0])
     without = int(np.count_nonzero(host.correlation[rows] < 0))
-    recorded = np.isin(numbered, timeline.gpu.correlation)
+    recorded = among(numbered, timeline.gpu.correlation)
     return int(numbered.size) + without, int(np.count_nonzero(recorded))

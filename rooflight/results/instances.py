@@ -10,7 +10,7 @@ import numpy as np
 from rooflight.attribution.collectives import Calls, is_all_rank, is_message
 from rooflight.results.result import RankResult
 from rooflight.trace.builder import Interner
-from rooflight.trace.tables import I64, Mask, distinct
+from rooflight.trace.tables import I64, Mask, among, distinct
 
 #: Times on the common clock keep within this of the first call: sums and differences of four fit int64.
 _FAR_NS = (1 << 61) - 1
@@ -61,7 +61,7 @@ def match(ranks: Sequence[RankResult]) -> tuple[Instances, list[str]]:
     group = calls.group[rows]
     # Without numbers, ranks that did not all do the same in the same order give no instance at all.
     unaligned = distinct(group[broken])
-    whole &= ~np.isin(group, unaligned)
+    whole &= ~among(group, unaligned)
     kept = order[np.repeat(whole, size)]
     all_rank = np.array([is_all_rank(k) for k in kinds], bool)[calls.kind[kept]]
     first = np.concatenate(([0], np.cumsum(size[whole])))
@@ -116,7 +116,7 @@ def _shifted(ns: I64, by: int) -> I64:
 def _numbers(calls: _Joined, message: Mask) -> tuple[I64, Mask, Mask]:
     """The number of each call in its group and lane: as recorded, or by place where a call of the group
     has none.  Recorded numbers of messages and of collectives run apart, in two lanes."""
-    positional = np.isin(calls.group, calls.group[calls.seq < 0])
+    positional = among(calls.group, calls.group[calls.seq < 0])
     order = np.lexsort((calls.rank, calls.group))
     place = np.empty(order.size, np.int64)
     place[order] = _counted(calls.group[order], calls.rank[order])

@@ -71,11 +71,17 @@ def kernel_rows(
     rows = [_row(timeline, g, v, total) for g, v in zip(groups, regimes, strict=True)]
     for kernel, g in zip(rows, groups, strict=True):
         kernel.module_path = paths.of(int(links.module[g.rows[0]]))
-    order = sorted(range(len(rows)), key=lambda i: (-rows[i].time_us, rows[i].name, i))
+    order = sorted(range(len(rows)), key=lambda i: _place(rows[i]))
     place = [0] * len(order)
     for row, group in enumerate(order):
         place[group] = row
     return [rows[i] for i in order], place
+
+
+def _place(row: Kernel) -> tuple[float, tuple[str, ...]]:
+    """Its place in the table: by time, of equals by what it is, never by its place in the file."""
+    what = (row.name, row.op, row.module, row.input_dims, row.input_types, row.device, row.kind)
+    return -row.time_us, tuple(text or "" for text in what)
 
 
 def _row(timeline: Timeline, g: Group, verdict: Verdict, total: int) -> Kernel:

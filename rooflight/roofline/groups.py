@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -22,7 +21,6 @@ from rooflight.roofline.bounds import Bound, Work, bound
 from rooflight.trace.tables import I32, I64, GpuKind, combined, values_at
 from rooflight.trace.timeline import LaunchShape, Timeline
 
-_AMOUNTS = ("flops", "bytes", "link_bytes")
 _ORIGIN_ORDER = (MEASURED, MODELLED, INFERRED, UNKNOWN)
 _MATRIX_TYPES = frozenset({"fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp6", "fp4"})
 
@@ -83,15 +81,32 @@ def group_launches(
     roofs: Sequence[Roofs],
 ) -> Groups:
     """Group the valid GPU events; ``roofs`` is row-aligned with ``timeline.device_keys``."""
-    rows = timeline.valid_gpu
-    inverse, first = _keys(timeline, links, costs, rows)
-    order = np.argsort(inverse, kind="stable")
-    borders = np.searchsorted(inverse[order], np.arange(first.size + 1))
-    of_event = np.full(len(timeline.gpu), -1, np.int32)
-    of_event[rows] = inverse
-    maker = _Maker(timeline, links, costs, kernels, roofs)
-    members = (rows[order[a:b]] for a, b in pairwise(borders.tolist()))
-    return Groups(tuple(maker.group(m) for m in members), of_event)
+    gpu, rows = timeline.gpu, timeline.valid_gpu
+    of_row, first = _keys(timeline, links, costs, rows)
+    of_event = np.full(len(gpu), -1, np.int32)
+    of_event[rows] = of_row
+    if first.size == 0:
+        return Groups((), of_event)
+    maker = _Maker(timeline, links, costs, kernels, roofs, _members(timeline, rows, of_row))
+    return Groups(tuple(maker.group(i) for i in range(first.size)), of_event)
+
+
+@dataclass(frozen=True, slots=True)
+class _Members:
+    """The events of all groups, group by group, the earliest first; where each group begins, and the last
+    one ends; the lengths of each group's events in ns, shortest first."""
+
+    rows: I64
+    borders: I64
+    durations: I64
+
+
+def _members(timeline: Timeline, rows: I64, of_row: I64) -> _Members:
+    gpu = timeline.gpu
+    length = gpu.end[rows] - gpu.start[rows]
+    order = np.lexsort((gpu.start[rows], of_row))
+    borders = np.searchsorted(of_row[order], np.arange(int(of_row.max()) + 2))
+    return _Members(rows[order], borders, length[np.lexsort((length, of_row))])
 
 
 def _keys(timeline: Timeline, links: Links, costs: LaunchCosts, rows: I64) -> tuple[I64, I64]:
@@ -121,6 +136,8 @@ def _inputs(timeline: Timeline) -> I64:
 
 
 class _Maker:
+    """What the groups are, in columns with an entry for each; the earliest launch speaks for its group."""
+
     def __init__(
         self,
         timeline: Timeline,
@@ -128,67 +145,80 @@ class _Maker:
         costs: LaunchCosts,
         kernels: Mapping[int, KernelName],
         roofs: Sequence[Roofs],
+        members: _Members,
     ) -> None:
-        self._timeline, self._links, self._costs = timeline, links, costs
-        self._kernels, self._roofs = kernels, roofs
+        gpu, host, first = timeline.gpu, timeline.host, members.rows[members.borders[:-1]]
+        op, costed = links.op[first], costs.op[first]
+        self._timeline, self._members = timeline, members
+        self._costs, self._kernels, self._roofs = costs, kernels, roofs
+        self._borders: list[int] = members.borders.tolist()
+        self._name: list[int] = gpu.name[first].tolist()
+        self._kind: list[int] = gpu.kind[first].tolist()
+        self._device: list[int] = gpu.device[first].tolist()
+        self._shape: list[int] = gpu.shape[first].tolist()
+        self._op: list[int] = values_at(host.name, op, -1).tolist()
+        self._module: list[int] = values_at(host.name, links.module[first], -1).tolist()
+        self._args: list[int] = values_at(host.args, np.where(costed >= 0, costed, op), -1).tolist()
+        # Copies and collectives record their own size, launch by launch; others have their op's.
+        self._sized: list[bool] = ((gpu.kind[first] != GpuKind.KERNEL) | (gpu.comm[first] >= 0)).tolist()
+        index = costs.index[members.rows]
+        self._cost: list[int] = index[members.borders[:-1]].tolist()
+        lowest = np.minimum.reduceat(index, members.borders[:-1])
+        self._alike: list[bool] = (lowest == np.maximum.reduceat(index, members.borders[:-1])).tolist()
+        self._shapes: dict[int, LaunchShape | None] = {-1: None}
 
-    def group(self, rows: I64) -> Group:
-        """The group of these launches, the earliest of which speaks for their common traits."""
-        timeline, gpu, first = self._timeline, self._timeline.gpu, int(rows[0])
-        name = self._kernels[int(gpu.name[first])]
-        device = int(gpu.device[first])
-        costs = self._costed(rows)
-        flops, size, link = (_total([(getattr(c, f), n) for c, n in costs]) for f in _AMOUNTS)
-        work = _work(costs[0][0], name, [None if t is None else t / rows.size for t in (flops, size, link)])
-        mean = typical = bound(work, self._roofs[device])
-        if self._own_sizes(first) and len(costs) > 1:
+    def group(self, i: int) -> Group:
+        """The group of this number."""
+        begin, end = self._borders[i], self._borders[i + 1]
+        rows, count = self._members.rows[begin:end], end - begin
+        name, roofs = self._kernels[self._name[i]], self._roofs[self._device[i]]
+        costs = self._costed(i, rows)
+        flops, size, link = _totals(costs)
+        work = _work(costs[0][0], name, [None if t is None else t / count for t in (flops, size, link)])
+        mean = typical = bound(work, roofs)
+        if self._sized[i] and len(costs) > 1:
             each = [c for c, n in costs for _ in range(n)]
-            typical = bound(_work(costs[0][0], name, _medians(each)), self._roofs[device])
-        dims, types = self._dims(first)
-        durations = np.sort(gpu.end[rows] - gpu.start[rows])
+            typical = bound(_work(costs[0][0], name, _medians(each)), roofs)
+        dims, types = self._dims(i)
         return Group(
             rows=rows,
             name=name,
-            kind=int(gpu.kind[first]),
-            device=device,
-            op=self._host_name(self._links.op[first]),
-            module=self._host_name(self._links.module[first]),
+            kind=self._kind[i],
+            device=self._device[i],
+            op=self._host_name(self._op[i]),
+            module=self._host_name(self._module[i]),
             dims=dims,
             types=types,
-            shape=timeline.shape(first),
-            durations=durations,
+            shape=self._launch_shape(self._shape[i]),
+            durations=self._members.durations[begin:end],
             flops=flops,
             bytes=size,
             origin=max((c.origin for c, _ in costs), key=_ORIGIN_ORDER.index),
             cost=costs[0][0],
             work=work,
             bound=typical,
-            total_bound_ns=None if mean.bound_ns is None else mean.bound_ns * rows.size,
+            total_bound_ns=None if mean.bound_ns is None else mean.bound_ns * count,
         )
 
-    def _own_sizes(self, row: int) -> bool:
-        """Copies and collectives record their own size, launch by launch; others have their op's."""
-        gpu = self._timeline.gpu
-        return bool(gpu.kind[row] != GpuKind.KERNEL or gpu.comm[row] >= 0)
-
-    def _costed(self, rows: I64) -> list[tuple[Cost, int]]:
+    def _costed(self, i: int, rows: I64) -> list[tuple[Cost, int]]:
         """The distinct costs of the launches and how often each occurs, that of the first launch first."""
-        index = self._costs.index[rows]
-        if index.min() == index.max():
-            return [(self._costs.costs[index[0]], index.size)]
-        counts = Counter(index.tolist())
-        return [(self._costs.costs[i], n) for i, n in counts.items()]
+        costs = self._costs.costs
+        if self._alike[i]:
+            return [(costs[self._cost[i]], rows.size)]
+        return [(costs[at], n) for at, n in Counter(self._costs.index[rows].tolist()).items()]
 
-    def _host_name(self, row: int) -> str | None:
-        return None if row < 0 else self._timeline.names[self._timeline.host.name[row]]
+    def _host_name(self, name: int) -> str | None:
+        return None if name < 0 else self._timeline.names[name]
 
-    def _dims(self, row: int) -> tuple[str | None, str | None]:
-        op = int(self._costs.op[row])
-        op = int(self._links.op[row]) if op < 0 else op
-        args = int(self._timeline.host.args[op]) if op >= 0 else -1
-        if args < 0:
+    def _launch_shape(self, index: int) -> LaunchShape | None:
+        if index not in self._shapes:
+            self._shapes[index] = self._timeline.launch_shape(index)
+        return self._shapes[index]
+
+    def _dims(self, i: int) -> tuple[str | None, str | None]:
+        if self._args[i] < 0:
             return None, None
-        recorded = self._timeline.op_args[args]
+        recorded = self._timeline.op_args[self._args[i]]
         return _text(recorded.dims), _text(recorded.types)
 
 
@@ -196,10 +226,22 @@ def _text(raw: bytes) -> str | None:
     return " ".join(raw.decode("utf-8", "backslashreplace").split()) if raw else None
 
 
+def _totals(costs: Sequence[tuple[Cost, int]]) -> tuple[int | None, int | None, int | None]:
+    """FLOPs, bytes and link bytes of all launches; each unknown when it is unknown for any of them."""
+    return (
+        _total([(c.flops, n) for c, n in costs]),
+        _total([(c.bytes, n) for c, n in costs]),
+        _total([(c.link_bytes, n) for c, n in costs]),
+    )
+
+
 def _total(values: list[tuple[int | None, int]]) -> int | None:
-    """The sum over all launches of (amount, times); unknown when it is unknown for any of them."""
-    known = [amount * times for amount, times in values if amount is not None]
-    return sum(known) if len(known) == len(values) else None
+    total = 0
+    for amount, times in values:
+        if amount is None:
+            return None
+        total += amount * times
+    return total
 
 
 def _medians(costs: Sequence[Cost]) -> list[float | None]:

@@ -76,6 +76,16 @@ def distinct(values: NDArray[T]) -> NDArray[T]:
     return ordered[first]
 
 
+def among(values: NDArray[np.integer[Any]], table: NDArray[np.integer[Any]]) -> Mask:
+    """Which values are in the table; as ``np.isin``, for tables of any range and size."""
+    ordered = np.sort(table)
+    if ordered.size == 0:
+        return np.zeros(values.shape, bool)
+    at = np.minimum(np.searchsorted(ordered, values), ordered.size - 1)
+    found: Mask = ordered[at] == values
+    return found
+
+
 def combined(*columns: NDArray[np.integer[Any]]) -> I64:
     """One number per row, equal where all columns are; their values are at least -1."""
     key = columns[0].astype(np.int64)
