@@ -57,17 +57,19 @@ class Execution:
 @dataclass(frozen=True, slots=True)
 class Match:
     """Ops of a timeline (host rows) and the place of each in the execution trace; ``shared`` counts the
-    ids that are in both, of which those that name the same op are the rows, ``own`` those of the timeline."""
+    ids that are in both, of which those that name the same op are the rows, ``own`` those of the timeline.
+    ``elsewhere`` says that it ran in a process that the timeline does not know."""
 
     rows: I64
     at: I64
     shared: int
     own: int
+    elsewhere: bool
 
     @property
     def fits(self) -> bool:
-        """Whether the two can be of one process: its numbers are small, and any two share some."""
-        return self.rows.size > 0 and 2 * self.rows.size >= self.shared
+        """Whether the two can be of one process: ids are small numbers, and any two recordings share some."""
+        return not self.elsewhere and self.rows.size > 0 and 2 * self.rows.size >= self.shared
 
 
 def match(timeline: Timeline, execution: Execution) -> Match:
@@ -80,7 +82,9 @@ def match(timeline: Timeline, execution: Execution) -> Match:
     number = {name: i for i, name in enumerate(timeline.names)}
     names = np.array([number.get(name, -1) for name in execution.names] or [-1], np.int64)
     same = names[execution.name[at]] == host.name[rows]
-    return Match(rows[same], at[same], ids.size, ops.size)
+    pids = {pid for pid, _ in timeline.threads}
+    elsewhere = execution.pid != "" and execution.pid not in pids
+    return Match(rows[same], at[same], ids.size, ops.size, elsewhere)
 
 
 def _alone(column: I64) -> I64:
@@ -116,9 +120,10 @@ def joined(timeline: Timeline, execution: Execution) -> Timeline:
     ]
     args = host.args.copy()
     args[found.rows] = len(table) + place
+    beside = f" with {execution.source}"
     return replace(
         timeline,
-        source=f"{timeline.source} with {execution.source}",
+        source=timeline.source.removesuffix(beside) + beside,
         host=replace(host, args=args),
         op_args=(*table, *added),
         flags=(*timeline.flags, *_unjoined(execution, found)),
@@ -138,6 +143,8 @@ def _unjoined(execution: Execution, found: Match) -> list[Flag]:
 def _foreign(timeline: Timeline, execution: Execution, found: Match) -> Refused:
     if not found.own:
         what = "the ops of the trace have no record ids: no execution trace was recorded beside it"
+    elif found.elsewhere:
+        what = f"it is of process {execution.pid}, which the trace does not know"
     else:
         what = f"of {found.shared} record ids in both, {found.rows.size} name the same op"
     return Refused(
@@ -153,8 +160,9 @@ def _foreign(timeline: Timeline, execution: Execution, found: Match) -> Refused:
 def all_joined(timelines: Sequence[Timeline], executions: Sequence[Execution]) -> list[Timeline]:
     """The timelines, each with the execution trace of its process, if that is there.
 
-    Ranks of one program number their ops alike: of several timelines that fit, the process id decides,
-    else the number of ops that fit, else the rank in the execution trace's name.  Raises
+    Ranks of one program number their ops alike.  Of several timelines that fit (on several hosts the process
+    ids may be the same, or are not told) the number of ops that fit decides, else the rank in the
+    execution trace's name.  Raises
     :class:`~rooflight.errors.Refused` where none of these does, or two claim one timeline.
     """
     claimed: dict[int, Execution] = {}
@@ -179,7 +187,6 @@ def _owner(timelines: Sequence[Timeline], execution: Execution) -> int:
     most = max(found[i].rows.size for i in fitting)
     rank = _RANK.search(execution.source)
     for choice in (
-        [i for i in fitting if execution.pid in {pid for pid, _ in timelines[i].threads}],
         [i for i in fitting if found[i].rows.size == most],
         [i for i in fitting if rank and timelines[i].meta.rank == int(rank[1])],
     ):

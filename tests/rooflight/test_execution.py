@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -326,21 +327,31 @@ def test_a_trace_that_was_recorded_without_one_says_so() -> None:
         joined(timeline_from_events(rows), recorded(RELU))
 
 
+def nameless(*nodes: dict[str, Any], source: str = "et.json") -> Execution:
+    """An execution trace that does not tell its process."""
+    return replace(recorded(*nodes, source=source), pid="")
+
+
 def test_ranks_are_told_by_process_then_by_what_fits_then_by_name() -> None:
     a, b = three_ops(0, pid=11, source="a"), three_ops(1, pid=12, source="b")
     ours = recorded(RELU, ABS, NEG, pid=12)
     assert [t.source for t in all_joined([a, b], [ours])] == ["a", "b with et.json"]
-    elsewhere = recorded(RELU, ABS, NEG, pid=5, source="et_rank_0.json")
-    assert [t.source for t in all_joined([a, b], [elsewhere])] == ["a with et_rank_0.json", "b"]
     fewer = timeline_from_events([op(1, "aten::relu", ["float"], [[4]])])
-    most = all_joined([fewer, b], [recorded(RELU, ABS, NEG, pid=5)])
+    most = all_joined([fewer, b], [nameless(RELU, ABS, NEG)])
     assert [t.source for t in most] == ["drawn.json", "b with et.json"]
+    named = all_joined([a, b], [nameless(RELU, ABS, NEG, source="et_rank_0.json")])
+    assert [t.source for t in named] == ["a with et_rank_0.json", "b"]
+
+
+def test_that_of_another_process_is_refused_though_its_ops_are_the_same() -> None:
+    with pytest.raises(Refused, match=r"et.json is no .* of a.json: it is of process 5, which"):
+        all_joined([three_ops()], [recorded(RELU, ABS, NEG, pid=5)])
 
 
 def test_what_cannot_be_told_is_refused() -> None:
-    a, b = three_ops(0, pid=11, source="a"), three_ops(1, pid=12, source="b")
+    a, b = three_ops(0, source="a"), three_ops(1, source="b")
     with pytest.raises(Refused, match="fits several traces alike: a, b"):
-        all_joined([a, b], [recorded(RELU, ABS, NEG, pid=5)])
+        all_joined([a, b], [recorded(RELU, ABS, NEG)])
     with pytest.raises(Refused, match=r"both x and y are execution traces of a"):
         all_joined([a], [recorded(RELU, source="x"), recorded(RELU, source="y")])
 
