@@ -130,18 +130,19 @@ def idle_causes(
 
 
 def _gaps(timeline: Timeline, links: Links, rows: I64, busy: Set) -> _Gaps:
-    """Each gap ends where a GPU event starts; of several, that of the earliest launch counts."""
+    """Each gap ends where a GPU event starts; of several, that of the earliest launch counts, and of one
+    launch a kernel before a copy: it is what the launch was for."""
     gpu, host = timeline.gpu, timeline.host
     rows = rows[gpu.end[rows] > gpu.start[rows]]
     launch = links.launch[rows]
     at = values_at(host.start, launch, _FOREVER)
-    order = np.lexsort((gpu.correlation[rows], at, gpu.start[rows]))
-    rows = rows[order]
+    pageable = _named(timeline.names, lambda n: n.startswith("Memcpy") and "Pageable" in n)
+    kinds = (pageable[gpu.name[rows]], gpu.kind[rows])
+    rows = rows[np.lexsort((*kinds, gpu.correlation[rows], at, gpu.start[rows]))]
     first = rows[np.searchsorted(gpu.start[rows], busy[:, 0])] if busy.size else rows
     launch = links.launch[first]
     api = values_at(host.name, launch, -1)
     copies = _named(timeline.names, lambda n: n in _COPY_CALLS)
-    pageable = _named(timeline.names, lambda n: n.startswith("Memcpy") and "Pageable" in n)
     # Before its first event the device had been idle for longer than the recording tells.
     starts = np.concatenate(([-_FOREVER], busy[:-1, 1])) if busy.size else busy[:, 1]
     return _Gaps(

@@ -113,6 +113,24 @@ def test_a_pageable_copy_is_waited_for_while_its_call_is_open() -> None:
     assert parts(step) == {"sync": 30, "copy": 20, "host": 10 + 40}
 
 
+@pytest.mark.parametrize("order", [("kernel", "gpu_memcpy"), ("gpu_memcpy", "kernel")])
+def test_of_one_launch_the_kernel_ends_the_gap_whatever_comes_first_in_the_file(
+    order: tuple[str, str],
+) -> None:
+    """Kernel and pageable copy start together at 40 and have one launch at 10, which is open until 60: the
+    copy would be waited for, the kernel is on its way from 10 to 40."""
+    names = {"kernel": "k", "gpu_memcpy": "Memcpy HtoD (Pageable -> Device)"}
+    gpu = {
+        cat: {"ph": "X", "cat": cat, "name": name, "pid": 0, "tid": 7 + i, "ts": 40, "dur": 60,
+              "args": {"correlation": 1, "device": 0, "stream": 7 + i}}
+        for i, (cat, name) in enumerate(names.items())
+    }  # fmt: skip
+    call = {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": 1, "ts": 10,
+            "dur": 50, "args": {"correlation": 1}}  # fmt: skip
+    [step] = steps(timeline_from_events([step_event(100), call, *(gpu[cat] for cat in order)]))
+    assert parts(step) == {"host": 10, "launch": 30, "unknown": 60}
+
+
 def test_communication_and_copies_count_only_where_exposed() -> None:
     """all_reduce [10, 40) under the kernel [0, 20): 20 exposed; the copy [35, 60): 20 beyond both."""
     timeline = timeline_from_events(
