@@ -30,8 +30,8 @@ from mutations import Mutator  # noqa: E402
 
 HOME = CHECKOUT / ".fuzz"
 SEEDS, CORPUS, FINDINGS = HOME / "seeds", HOME / "corpus", HOME / "findings"
-#: The file that the child is at.
-LAST = HOME / "last"
+#: The file that the child is at, and where it was in the code before it was ended.
+LAST, STACK = HOME / "last", HOME / "stack"
 TRACES = CHECKOUT.parent / "shared" / "traces"
 _SEED_BYTES = 6 << 10
 _MAX_BYTES = 64 << 10
@@ -71,7 +71,7 @@ def watched(seconds: float, seed: int) -> None:
             time.sleep(0.2)
             if time.time() - LAST.stat().st_mtime > _HANG_S:
                 process.kill()
-                keep(LAST.read_bytes(), "hang", f"no end after {_HANG_S} s")
+                keep(LAST.read_bytes(), "hang", f"no end after {_HANG_S} s\n{STACK.read_text()}")
                 return
     if process.returncode:
         status = process.returncode
@@ -202,7 +202,10 @@ def one_input() -> Callable[[bytes], None]:
         except Exception:  # a bug in there is found below
             return LIMITS.ratio_floor
 
+    stack = STACK.open("w", encoding="utf-8")
+
     def try_file(data: bytes) -> None:
+        faulthandler.dump_traceback_later(_HANG_S / 2, file=stack)
         file.write_bytes(data)
         LAST.write_bytes(data)
         dice = hashlib.blake2b(data, digest_size=2).digest()

@@ -149,19 +149,15 @@ class Mutator:
     def _other(self, value: Any) -> Any:
         """A value that a writer might have put here, or never would."""
         r = self.random
-        if r.random() < 0.4:
-            if isinstance(value, bool | None | dict | list):
-                return self._any()
-            if isinstance(value, int | float):
-                return r.choice(
-                    (-value, value + 1, value * 1000, value / 3, str(value), value + 0.0005, int(value), 0)
-                )
-            return (
-                r.choice(_TEXTS)
-                if r.random() < 0.7
-                else value[: r.randrange(len(value) + 1)] + r.choice(_TEXTS)
-            )
-        return self._any()
+        if r.random() < 0.6 or isinstance(value, bool | None | dict | list):
+            return self._any()
+        if isinstance(value, str):
+            start = "" if r.random() < 0.7 else value[: r.randrange(len(value) + 1)]
+            return start + r.choice(_TEXTS)
+        near = (-value, value + 1, value * 1000, str(value), 0)
+        if abs(value) > 1e18 or value != value:
+            return r.choice(near)
+        return r.choice((*near, value / 3, value + 0.0005, int(value)))
 
     def _any(self) -> Any:
         r = self.random
