@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from rooflight.attribution.nesting import Nest, Spans
-from rooflight.trace.tables import I64, HostKind, Mask, values_at
+from rooflight.trace.tables import HostKind, Mask, values_at
 from rooflight.trace.timeline import Timeline
 
 MODULE = "nn.Module: "
@@ -41,17 +41,30 @@ class ModulePaths:
         self._timeline = timeline
         host, frames = timeline.host, np.flatnonzero(module_frames(timeline))
         inside = Nest(Spans(host.thread[frames], host.start[frames], host.end[frames])).parents()
-        around: I64 = values_at(frames, inside, -1)
-        self._around = dict(zip(frames.tolist(), around.tolist(), strict=True))
+        self._frames, self._around = frames, values_at(frames, inside, -1)
+        self._known: dict[int, tuple[str, ...]] = {-1: ()}
 
     def of(self, row: int) -> str | None:
         """The path of a host row that is a module, ``"ResNet_0 > Sequential_1 > Linear_0"``, its innermost
         32 at most; ``None`` for any other row."""
-        names: list[str] = []
-        while row in self._around and len(names) < MAX_DEPTH:
-            name = self._timeline.names[self._timeline.host.name[row]]
-            names.append(name.removeprefix(MODULE)[:MAX_NAME])
-            row = self._around[row]
-        if row in self._around:
-            names.append("…")
-        return " > ".join(reversed(names)) or None
+        names = self._names(row)
+        if len(names) > MAX_DEPTH:
+            names = ("…", *names[1:])
+        return " > ".join(names) or None
+
+    def _names(self, row: int) -> tuple[str, ...]:
+        """One name more than are shown, where there are so many; every module is looked at once."""
+        inside: list[int] = []
+        while row not in self._known and (at := self._place(row)) >= 0:
+            inside.append(row)
+            row = int(self._around[at])
+        names = self._known.get(row, ())
+        for row in reversed(inside):
+            name = self._timeline.names[self._timeline.host.name[row]].removeprefix(MODULE)
+            names = self._known[row] = (*names, name[:MAX_NAME])[-MAX_DEPTH - 1 :]
+        return names
+
+    def _place(self, row: int) -> int:
+        """Where a host row is among the frames; -1 when it is none of them."""
+        at = int(np.searchsorted(self._frames, row))
+        return at if at < self._frames.size and self._frames[at] == row else -1
