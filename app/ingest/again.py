@@ -68,7 +68,7 @@ async def reanalyze(
             for profile in await profiles_of(session, run_id):
                 if profile.id in new:
                     profile.events, profile.result = new[profile.id], bodies[profile.id]
-            await store(session, run, document)
+            await store(session, run, document, {r.rank for r in document.ranks})
     except BaseException:
         _delete(new.values(), events)
         raise

@@ -176,7 +176,7 @@ async def _accept_profile(
         events.write, run.project_id, utcnow().date(), profile.id, launches
     )
     session.add(profile)
-    await store(session, run, merged)
+    await store(session, run, merged, {r.rank for r in document.ranks})
     await session.flush()
     answer = Pushed(id=profile.id, run_id=run.id, ranks=profile.ranks)
     return Outcome(201, answer.model_dump(mode="json"))

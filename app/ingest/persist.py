@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -13,17 +13,23 @@ from app.documents import pack
 from app.ingest.summary import summary
 from app.models import KernelRow, Project, Run, RunDocument, StepRow, utcnow
 from app.runs.queries import search_text
-from rooflight.protocol import CpuStep, Document, Kernel, Step
+from rooflight.protocol import CpuStep, Document, Kernel, Rank, Step
 
 _KERNEL_COLUMNS = frozenset(c.name for c in KernelRow.__table__.columns)
 _BATCH = 2_000
 
 
-async def store(session: WriteSession, run: Run, document: Document) -> None:
-    """Replace the analysis of ``run`` (locked by the caller): document, kernel and step rows, headline."""
+async def store(session: WriteSession, run: Run, document: Document, fresh: Collection[int]) -> None:
+    """Replace the analysis of ``run`` (locked by the caller): document, kernel and step rows, headline.
+
+    ``fresh`` are the ranks that were analysed now; of the others the kernels are stored already, while
+    their steps may wait longer for a rank that joined.
+    """
     await _replace_document(session, run.id, document)
-    await _replace(session, KernelRow, run.id, kernel_rows(run.id, document))
-    await _replace(session, StepRow, run.id, step_rows(run.id, document))
+    await _forget_kernels(session, run.id, sorted(fresh))
+    await _insert(session, KernelRow, kernel_rows(run.id, [r for r in document.ranks if r.rank in fresh]))
+    await session.execute(delete(StepRow).where(StepRow.run_id == run.id))
+    await _insert(session, StepRow, step_rows(run.id, document))
     given_host = run.host
     for name, value in summary(document).items():
         setattr(run, name, value)
@@ -34,9 +40,9 @@ async def store(session: WriteSession, run: Run, document: Document) -> None:
     run.search_text = search_text(run, project or "")
 
 
-def kernel_rows(run_id: str, document: Document) -> Iterator[dict[str, Any]]:
+def kernel_rows(run_id: str, ranks: Iterable[Rank]) -> Iterator[dict[str, Any]]:
     """One row per kernel group and, on a CPU, per leaf op."""
-    for rank in document.ranks:
+    for rank in ranks:
         lists: list[tuple[bool, list[Kernel]]] = [
             (False, rank.kernels),
             (True, rank.cpu.ops if rank.cpu else []),
@@ -72,10 +78,15 @@ def step_rows(run_id: str, document: Document) -> Iterator[dict[str, Any]]:
                 }
 
 
-async def _replace(
-    session: WriteSession, table: type[KernelRow | StepRow], run_id: str, rows: Iterator[dict[str, Any]]
+async def _forget_kernels(session: WriteSession, run_id: str, ranks: list[int]) -> None:
+    for first in range(0, len(ranks), _BATCH):
+        some = KernelRow.rank.in_(ranks[first : first + _BATCH])
+        await session.execute(delete(KernelRow).where(KernelRow.run_id == run_id, some))
+
+
+async def _insert(
+    session: WriteSession, table: type[KernelRow | StepRow], rows: Iterator[dict[str, Any]]
 ) -> None:
-    await session.execute(delete(table).where(table.run_id == run_id))
     batch: list[dict[str, Any]] = []
     for row in rows:
         batch.append(row)

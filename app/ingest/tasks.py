@@ -228,7 +228,8 @@ async def _store(
             )
             for earlier, one in again.items():
                 await session.execute(update(Profile).where(Profile.id == earlier).values(result=one.kept))
-            await store(session, run, document)
+            fresh = {rank, *(one.result.rank.rank for one in again.values())}
+            await store(session, run, document, fresh)
             queue.done(job)
     except BaseException:
         if written is not None:

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from app.ingest import kept as module
 from app.ingest.again import reanalyze
 from app.ingest.kept import keep, kept
 from app.ingest.tasks import analyzed
 from app.ingest.traces import Trace
+from app.models import KernelRow
 from rooflight import analyze_files
 from rooflight.protocol import Calibration
 from rooflight.readers.limits import Limits
@@ -68,6 +70,32 @@ def test_another_program_reads_them_again_and_keeps_that(
     monkeypatch.setattr(module, "_program", lambda: "newer")
     assert add(bench, run, 1) == [1, 0]
     assert add(bench, run, 2) == [2]
+
+
+def families(bench: Bench, run: str) -> dict[int, set[str]]:
+    """The families of the stored kernels by rank."""
+    found: dict[int, set[str]] = {}
+    for row in bench.service.get(f"/runs/{run}/kernels", params={"limit": 100}).json()["items"]:
+        found.setdefault(row["rank"], set()).add(row["family"])
+    return found
+
+
+def test_rows_of_the_kernels_are_written_with_their_rank_and_then_left(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = bench.service.a_run()
+    add(bench, run, 0)
+
+    async def mark() -> None:
+        async with bench.database.write() as session:
+            await session.execute(update(KernelRow).values(family="stored before"))
+
+    bench.call(mark)
+    add(bench, run, 1)
+    assert families(bench, run) == {0: {"stored before"}, 1: {"elementwise"}}
+    monkeypatch.setattr(module, "_program", lambda: "newer")
+    add(bench, run, 2)
+    assert families(bench, run) == {rank: {"elementwise"} for rank in (0, 1, 2)}
 
 
 def test_what_reanalyze_finds_is_kept(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
