@@ -25,6 +25,7 @@ from app.jobs.endpoints import job_out
 from app.jobs.schemas import Accepted
 from app.models import Blob, Job, Profile, Run, RunDocument, utcnow
 from app.models.base import new_id
+from app.models.profiles import PUSH
 from app.runs.queries import lock_run, require_run
 from rooflight.protocol import Document
 from rooflight.readers.source import Limits
@@ -115,9 +116,7 @@ async def push_profile(
     async with database.read() as reading:
         await require_run(reading, run_id, caller.project_id)
     document, launches = await asyncio.to_thread(push.parse, body)
-    profile = Profile(
-        id=new_id(), kind="push", source=document.source, ranks=[r.rank for r in document.ranks]
-    )
+    profile = Profile(id=new_id(), kind=PUSH, source=document.source, ranks=[r.rank for r in document.ranks])
     try:
         async with database.write() as session:
 

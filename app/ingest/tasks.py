@@ -20,11 +20,12 @@ from app.ingest.kept import fitting, keep, kept
 from app.ingest.merge import merge
 from app.ingest.persist import store
 from app.ingest.storable import storable
-from app.ingest.traces import Trace, read
+from app.ingest.traces import Trace, completed, is_execution, read, with_beside
 from app.jobs import queue
 from app.models import CalibrationRow, Job, Profile, Run, utcnow
 from app.models.base import new_id
 from app.models.jobs import DONE, REFUSED
+from app.models.profiles import EXECUTION, TRACE
 from app.problems import Conflict, problem_of
 from app.runs.queries import lock_run
 from app.settings import Settings
@@ -92,11 +93,13 @@ async def perform(
     work = await _gather(job_id, database, blobs)
     try:
         await queue.set_stage(database, job_id, worker, "analysing")
-        new = analyse(work.trace, work, settings, analyzer)
-        earlier, again = _earlier(work, settings, analyzer)
+        changed = _completed(work, settings) if is_execution(work.trace) else None
+        new = analyse(changed or work.trace, work, settings, analyzer)
+        others = [t for t in work.traces if changed is None or t.profile_id != changed.profile_id]
+        earlier, again = _earlier(others, work, settings, analyzer)
         document = document_of(work, [*earlier, new.result])
         await queue.set_stage(database, job_id, worker, "storing")
-        await _store(work, worker, document, new, again, database, events)
+        await _store(work, worker, document, new, changed, again, database, events)
     except (RooflightError, Conflict) as error:
         await _refuse(work, worker, error, database, blobs)
         return REFUSED
@@ -128,11 +131,23 @@ async def profiles_of(session: AsyncSession, run_id: str) -> list[Profile]:
 
 
 def traces_of(profiles: list[Profile], blobs: BlobStore) -> list[Trace]:
-    """The raw traces among them."""
-    return [
-        Trace(blobs.path(p.blob_id), p.source, blobs.timeline(p.blob_id), p.id, p.result)
+    """The raw traces among them, each as the execution trace of its process completes it."""
+    beside = {rank: p for p in profiles if p.kind == EXECUTION for rank in p.ranks}
+    found = [
+        (p, p.blob_id, beside.get(next(iter(p.ranks), -1)))
         for p in profiles
-        if p.blob_id
+        if p.blob_id and p.kind != EXECUTION
+    ]
+    return [
+        Trace(
+            path=blobs.path(blob),
+            source=p.source if more is None else with_beside(p.source, more.source),
+            stored=blobs.timeline((more and more.blob_id) or blob),
+            profile_id=p.id,
+            kept=p.result,
+            completed=more is not None,
+        )
+        for p, blob, more in found
     ]
 
 
@@ -150,9 +165,8 @@ async def calibrations_of(session: AsyncSession, project_id: str) -> list[Calibr
 
 def analyse(trace: Trace, inputs: Inputs, settings: Settings, analyzer: Analyzer) -> Analysed:
     """Read a trace; a refusal names the file as it was sent."""
-    limits = Limits(max_bytes=settings.unpacked_bytes, max_ratio=settings.ratio)
     try:
-        result, launches = analyzer(trace, limits, inputs.calibrations)
+        result, launches = analyzer(trace, _limits(settings), inputs.calibrations)
     except Refused as refused:
         raise _with_name(refused, trace) from refused
     rank = msgspec.convert(storable(msgspec.to_builtins(result.rank)), Rank)
@@ -171,12 +185,27 @@ def document_of(inputs: Inputs, results: list[RankResult]) -> Document:
     return merge([document, *inputs.pushed])
 
 
+def _completed(work: Work, settings: Settings) -> Trace:
+    """The trace of the run that the job's execution trace belongs to, completed by it."""
+    try:
+        return completed(work.traces, work.trace, _limits(settings))
+    except Refused as refused:
+        named = refused
+        for trace in [work.trace, *work.traces]:
+            named = _with_name(named, trace)
+        raise named from refused
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(max_bytes=settings.unpacked_bytes, max_ratio=settings.ratio)
+
+
 def _earlier(
-    work: Work, settings: Settings, analyzer: Analyzer
+    traces: list[Trace], work: Work, settings: Settings, analyzer: Analyzer
 ) -> tuple[list[RankResult], dict[str, Analysed]]:
-    """The traces that the run has, of which none is read that need not be; those that were, by profile."""
+    """The other traces of the run, of which none is read that need not be; those that were, by profile."""
     results, again = [], {}
-    for trace in work.traces:
+    for trace in traces:
         result = kept(trace.kept, work.calibrations)
         if result is None:
             one = again[trace.profile_id] = analyse(trace, work, settings, analyzer)
@@ -201,31 +230,26 @@ async def _store(
     worker: str,
     document: Document,
     new: Analysed,
+    changed: Trace | None,
     again: Mapping[str, Analysed],
     database: Database,
     events: EventStore,
 ) -> None:
+    """The new profile and the analysis of all; an execution trace renews the result of the one it changed."""
     rank = new.result.rank.rank
-    profile_id = new_id()
-    written = events.write(work.project_id, _today(), profile_id, {rank: new.launches})
+    written = events.write(work.project_id, _today(), new_id(), {rank: new.launches})
+    profile = Profile(run_id=work.run_id, source=work.trace.source, ranks=[rank], blob_id=work.blob_id)
+    profile.kind = TRACE if changed is None else EXECUTION
+    old = None
     try:
         async with database.write() as session:
             run = await lock_run(session, work.run_id)
             job = await queue.own(session, work.job_id, worker)
             if run.version != work.version:
                 raise Stale(work.run_id)
-            session.add(
-                Profile(
-                    id=profile_id,
-                    run_id=run.id,
-                    kind="trace",
-                    source=work.trace.source,
-                    ranks=[rank],
-                    blob_id=work.blob_id,
-                    events=written,
-                    result=new.kept,
-                )
-            )
+            session.add(profile)
+            holder = profile if changed is None else await session.get_one(Profile, changed.profile_id)
+            old, holder.events, holder.result = holder.events, written, new.kept
             for earlier, one in again.items():
                 await session.execute(update(Profile).where(Profile.id == earlier).values(result=one.kept))
             fresh = {rank, *(one.result.rank.rank for one in again.values())}
@@ -235,6 +259,8 @@ async def _store(
         if written is not None:
             events.delete(written)
         raise
+    if old is not None:
+        events.delete(old)
 
 
 async def _refuse(work: Work, worker: str, error: Exception, database: Database, blobs: BlobStore) -> None:

@@ -9,6 +9,9 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.models.base import Base, Id, UtcDateTime, new_id, utcnow
 
+#: What a profile is.  The rank of an execution trace is that of the trace which it completes.
+TRACE, EXECUTION, PUSH = "trace", "execution", "push"
+
 
 class Profile(Base):
     """One accepted input: a raw trace (``blob_id``) or a pushed analysis (``document``, compressed JSON).

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -109,7 +109,7 @@ def joined(timeline: Timeline, execution: Execution) -> Timeline:
     """
     found = match(timeline, execution)
     if not found.fits:
-        raise _foreign(timeline, execution, found)
+        raise _foreign(timeline.source, execution, found)
     host = timeline.host
     table, calls = timeline.op_args, execution.calls
     pairs = (host.args[found.rows] + np.int64(1)) * len(calls) + execution.call[found.at]
@@ -140,7 +140,7 @@ def _unjoined(execution: Execution, found: Match) -> list[Flag]:
     return [Flag("field_unavailable", missing, detail)]
 
 
-def _foreign(timeline: Timeline, execution: Execution, found: Match) -> Refused:
+def _foreign(source: str, execution: Execution, found: Match) -> Refused:
     if not found.own:
         what = "the ops of the trace have no record ids: no execution trace was recorded beside it"
     elif found.elsewhere:
@@ -148,7 +148,7 @@ def _foreign(timeline: Timeline, execution: Execution, found: Match) -> Refused:
     else:
         what = f"of {found.shared} record ids in both, {found.rows.size} name the same op"
     return Refused(
-        f"{execution.source} is no execution trace of {timeline.source}: {what}",
+        f"{execution.source} is no execution trace of {source}: {what}",
         where=execution.source,
         hint="record both at once: torch.profiler.profile(execution_trace_observer=...)",
     )
@@ -157,17 +157,28 @@ def _foreign(timeline: Timeline, execution: Execution, found: Match) -> Refused:
 # -- which trace an execution trace belongs to -------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A trace that an execution trace may belong to, without the recording itself."""
+
+    source: str
+    rank: int | None
+    match: Match
+
+    @classmethod
+    def of(cls, timeline: Timeline, execution: Execution) -> Self:
+        """What is asked of a timeline."""
+        return cls(timeline.source, timeline.meta.rank, match(timeline, execution))
+
+
 def all_joined(timelines: Sequence[Timeline], executions: Sequence[Execution]) -> list[Timeline]:
     """The timelines, each with the execution trace of its process, if that is there.
 
-    Ranks of one program number their ops alike.  Of several timelines that fit (on several hosts the process
-    ids may be the same, or are not told) the number of ops that fit decides, else the rank in the
-    execution trace's name.  Raises
-    :class:`~rooflight.errors.Refused` where none of these does, or two claim one timeline.
+    Raises :class:`~rooflight.errors.Refused` where :func:`owner` does, or two claim one timeline.
     """
     claimed: dict[int, Execution] = {}
     for execution in executions:
-        i = _owner(timelines, execution)
+        i = owner([Candidate.of(t, execution) for t in timelines], execution)
         if i in claimed:
             raise Refused(
                 f"both {claimed[i].source} and {execution.source} are execution traces of "
@@ -178,24 +189,29 @@ def all_joined(timelines: Sequence[Timeline], executions: Sequence[Execution]) -
     return [joined(t, claimed[i]) if i in claimed else t for i, t in enumerate(timelines)]
 
 
-def _owner(timelines: Sequence[Timeline], execution: Execution) -> int:
-    found = [match(t, execution) for t in timelines]
-    fitting = [i for i, m in enumerate(found) if m.fits]
+def owner(candidates: Sequence[Candidate], execution: Execution) -> int:
+    """The place of the candidate that an execution trace belongs to.
+
+    Ranks of one program number their ops alike.  Of several that fit (on several hosts the process ids may
+    be the same, or are not told) the number of ops that fit decides, else the rank in the execution trace's
+    name.  Raises :class:`~rooflight.errors.Refused` where none of these does, or none fits.
+    """
+    size = [c.match.rows.size for c in candidates]
+    fitting = [i for i, c in enumerate(candidates) if c.match.fits]
     if not fitting:
-        best = max(range(len(timelines)), key=lambda i: found[i].rows.size)
-        raise _foreign(timelines[best], execution, found[best])
-    most = max(found[i].rows.size for i in fitting)
+        best = candidates[size.index(max(size))]
+        raise _foreign(best.source, execution, best.match)
+    most = max(size[i] for i in fitting)
     rank = _RANK.search(execution.source)
     for choice in (
-        [i for i in fitting if found[i].rows.size == most],
-        [i for i in fitting if rank and timelines[i].meta.rank == int(rank[1])],
+        [i for i in fitting if size[i] == most],
+        [i for i in fitting if rank and candidates[i].rank == int(rank[1])],
     ):
         if len(choice) == 1:
             return choice[0]
         fitting = choice or fitting
-    names = ", ".join(timelines[i].source for i in fitting)
     raise Refused(
-        f"{execution.source} fits several traces alike: {names}",
+        f"{execution.source} fits several traces alike: {', '.join(candidates[i].source for i in fitting)}",
         where=execution.source,
         hint="name it after its rank (rank_3), or analyse each rank with its own execution trace",
     )

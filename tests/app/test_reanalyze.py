@@ -45,6 +45,29 @@ def a_trace(rank: int) -> dict[str, Any]:
     return {"distributedInfo": {"rank": rank, "world_size": 2}, "traceEvents": events}
 
 
+def a_cat() -> dict[str, Any]:
+    """aten::cat of two 4 x 4 whose type no row has, in process 1."""
+    trace = a_trace(0)
+    op = {
+        "Input Dims": [[[4, 4], [4, 4]], []],
+        "Input type": ["TensorList", "Scalar"],
+        "Record function id": 5,
+    }
+    trace["traceEvents"][0] |= {"name": "aten::cat", "args": op | {"Concrete Inputs": ["", "0"]}}
+    trace["traceEvents"][2]["name"] = "k"
+    return trace
+
+
+def its_execution_trace(pid: int = 1) -> dict[str, Any]:
+    """The types of the list: bf16."""
+    inputs = {"values": [[], 0], "types": ["GenericList[Tensor(c10::BFloat16),Tensor(c10::BFloat16)]", "Int"],
+              "shapes": [[[4, 4], [4, 4]], []], "strides": [[[4, 1], [4, 1]], []]}  # fmt: skip
+    nothing: dict[str, Any] = {"values": [], "types": [], "shapes": [], "strides": []}
+    node = {"id": 9, "name": "aten::cat", "ctrl_deps": 2, "inputs": inputs, "outputs": nothing}
+    node["attrs"] = [{"name": "rf_id", "type": "uint64", "value": 5}]
+    return {"schema": "1.1.1-chakra.0.0.4", "pid": pid, "nodes": [node]}
+
+
 def with_database(settings: Settings, act: Callable[[Database], Awaitable[T]]) -> T:
     async def run() -> T:
         database = Database(settings.url, pooled=False)
@@ -60,12 +83,15 @@ def a_run_of(service: Service, *ranks: int) -> str:
     """A run whose ranks were sent and analysed."""
     run = service.a_run()
     for rank in ranks:
-        sent = service.post(
-            f"/runs/{run}/traces", params={"filename": f"r{rank}.json"}, content=json.dumps(a_trace(rank))
-        )
-        assert sent.status_code == 202
-        assert with_database(service.settings, lambda db: _do(service.settings, db)) == "done"
+        assert send(service, run, f"r{rank}.json", a_trace(rank)) == "done"
     return run
+
+
+def send(service: Service, run: str, name: str, body: dict[str, Any]) -> str:
+    """The state in which the job of this file ends."""
+    sent = service.post(f"/runs/{run}/traces", params={"filename": name}, content=json.dumps(body))
+    assert sent.status_code == 202
+    return with_database(service.settings, lambda db: _do(service.settings, db))
 
 
 async def _do(settings: Settings, database: Database) -> str:
@@ -168,6 +194,46 @@ def test_a_refused_trace_leaves_no_timeline(service: Service) -> None:
     assert service.post(f"/runs/{run}/traces", content=json.dumps(twice)).status_code == 202
     assert with_database(service.settings, lambda db: _do(service.settings, db)) == "refused"
     assert files(service, "timelines") == kept
+
+
+@pytest.mark.parametrize("gone", ["both", "the execution trace"])
+def test_an_execution_trace_that_follows_its_trace_completes_it_for_good(service: Service, gone: str) -> None:
+    """2 x 16 bf16 elements are read and written: 128 bytes."""
+    run = service.a_run()
+    assert send(service, run, "t.json", a_cat()) == "done"
+    assert service.get(f"/runs/{run}/kernels").json()["items"][0]["bytes"] is None
+    old = files(service, "events")
+    assert send(service, run, "et.json", its_execution_trace()) == "done"
+
+    def seen() -> Any:
+        [kernel] = service.get(f"/runs/{run}/kernels").json()["items"]
+        [launch] = service.get(f"/runs/{run}/launches").json()["items"]
+        return kernel["bytes"], kernel["cost_reason"], launch["moved_bytes"]
+
+    assert seen() == ("128", "execution trace", "128")
+    assert service.get(f"/runs/{run}").json()["source"] == "t.json with et.json"
+    assert len(files(service, "events")) == 1
+    assert files(service, "events") != old
+    assert send(service, run, "more.json", its_execution_trace() | {"time": "later"}) == "refused"
+    # Its timeline was kept with what it told.
+    for raw in files(service, "blobs"):
+        if gone == "both" or b"schema" in raw.read_bytes():
+            raw.unlink()
+    assert again(service, run) == 1
+    assert seen() == ("128", "execution trace", "128")
+
+
+def test_an_execution_trace_without_its_trace_is_refused_and_leaves_nothing(service: Service) -> None:
+    run = service.a_run()
+    assert send(service, run, "et.json", its_execution_trace()) == "refused"
+    assert service.files() == files(service, "timelines") == []
+    assert send(service, run, "t.json", a_cat()) == "done"
+    kept = service.files()
+    assert send(service, run, "et.json", its_execution_trace(pid=2)) == "refused"
+    assert service.get(f"/runs/{run}").json()["problem"]["title"] == (
+        "et.json is no execution trace of t.json: it is of process 2, which the trace does not know"
+    )
+    assert service.files() == kept
 
 
 def test_the_command_goes_over_all_runs_and_names_those_that_it_cannot(
