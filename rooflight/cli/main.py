@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -57,6 +58,9 @@ def _run(name: str, argv: list[str]) -> int:
         # One line, whatever the names in it hold.
         print(f"rooflight {name}: {safe(str(e))}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print(f"rooflight {name}: interrupted", file=sys.stderr)
+        return 128 + signal.SIGINT
     except BrokenPipeError:
         # The reader (head, less) has gone; what it wanted it has.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

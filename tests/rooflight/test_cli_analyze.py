@@ -485,3 +485,14 @@ def test_a_path_that_no_system_takes_is_refused(capsys):
 def test_a_calibration_without_end_is_not_read_to_its_end():
     with pytest.raises(TooLarge):
         read_calibration(Path("/dev/zero"))
+
+
+def test_an_interrupt_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rooflight.cli.analyze.run", interrupted)
+    assert main(["analyze", "x.json"]) == 130  # as shells report a SIGINT: 128 + 2
+    assert capsys.readouterr().err == "rooflight analyze: interrupted\n"
