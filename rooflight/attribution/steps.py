@@ -38,7 +38,7 @@ def find_steps(timeline: Timeline) -> list[StepSpan]:
         StepSpan(numbers[int(host.name[r])], int(host.start[r]), int(host.end[r]), int(host.thread[r]))
         for r in annotation_rows(timeline, numbers)
     ]
-    return sorted(spans, key=lambda s: (s.n, s.start))
+    return sorted(spans, key=lambda s: (s.n, s.start, s.end, timeline.threads[s.thread]))
 
 
 def annotation_rows(timeline: Timeline, names: Iterable[int]) -> I64:

@@ -106,7 +106,23 @@ def _members(timeline: Timeline, rows: I64, of_row: I64) -> _Members:
     length = gpu.end[rows] - gpu.start[rows]
     order = np.lexsort((gpu.start[rows], of_row))
     borders = np.searchsorted(of_row[order], np.arange(int(of_row.max()) + 2))
+    _settle_ties(timeline, rows, order, borders)
     return _Members(rows[order], borders, length[np.lexsort((length, of_row))])
+
+
+def _settle_ties(timeline: Timeline, rows: I64, order: I64, borders: I64) -> None:
+    """Of the earliest events of a group that start together put the one in front, in place, that ends first
+    and then goes by what it is: it speaks for the group, whatever the order in the file."""
+    gpu, front, sizes = timeline.gpu, borders[:-1], np.diff(borders)
+    start = gpu.start[rows[order]]
+    at = np.flatnonzero(start == np.repeat(start[front], sizes))
+    if at.size == sizes.size:
+        return
+    group, tied = np.repeat(np.arange(sizes.size), sizes)[at], rows[order[at]]
+    what = (gpu.comm[tied], gpu.shape[tied], gpu.graph_node[tied], gpu.correlation[tied])
+    at = at[np.lexsort((*what, gpu.end[tied], group))]
+    speaker = at[np.unique(group, return_index=True)[1]]
+    order[front], order[speaker] = order[speaker], order[front]
 
 
 def _keys(timeline: Timeline, links: Links, costs: LaunchCosts, rows: I64) -> tuple[I64, I64]:
@@ -223,7 +239,7 @@ class _Maker:
 
 
 def _text(raw: bytes) -> str | None:
-    return " ".join(raw.decode("utf-8", "backslashreplace").split()) if raw else None
+    return raw.decode("utf-8", "backslashreplace") if raw else None
 
 
 def _totals(costs: Sequence[tuple[Cost, int]]) -> tuple[int | None, int | None, int | None]:

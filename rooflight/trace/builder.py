@@ -10,7 +10,7 @@ import numpy as np
 
 from rooflight.errors import TooLarge
 from rooflight.protocol import Flag, MemoryPeaks
-from rooflight.trace.tables import I8, I64, GpuEvents, GpuKind, HostEvents, HostKind, Invalid
+from rooflight.trace.tables import I8, I32, I64, GpuEvents, GpuKind, HostEvents, HostKind, Invalid
 from rooflight.trace.timeline import Meta, OpArgs, Timeline
 from rooflight.trace.times import MAX_NS, check_total
 
@@ -134,15 +134,20 @@ class Builder:
         if is_annotation is not None:
             marks = np.array([bool(is_annotation(n)) for n in self.names] or [False])
             host["kind"][(host["kind"] == HostKind.CPU_OP) & marks[host["name"]]] = HostKind.ANNOTATION
+        names, by_name = _sorted(self.names, str)
+        gpu["name"], host["name"] = by_name[gpu["name"]], by_name[host["name"]]
+        shapes, by_shape = _sorted(self.shapes, bytes)
+        comms, by_comm = _sorted(self.comms, repr)
+        gpu["shape"], gpu["comm"] = by_shape[gpu["shape"]], by_comm[gpu["comm"]]
         device_keys, devices = _canonical(self.devices, str)
         if len(device_keys) > MAX_DEVICES:
             raise TooLarge(f"too large: GPU events of more than {MAX_DEVICES} devices", where=self.source)
         stream_keys, streams = _canonical(self.streams, lambda k: tuple(map(str, k)))
         threads, thread = _canonical(self.threads, lambda k: tuple(map(str, k)))
-        end, clipped = _clip(gpu, streams, _ranks(self.names))
+        end, clipped = _clip(gpu, streams)
         return Timeline(
             source=self.source,
-            names=tuple(self.names),
+            names=names,
             gpu=GpuEvents(
                 name=gpu["name"], kind=gpu["kind"], start=gpu["start"], end=end, dur=gpu["dur"],
                 device=devices[gpu["device"]], stream=streams[gpu["stream"]], correlation=gpu["correlation"],
@@ -154,8 +159,8 @@ class Builder:
             stream_keys=stream_keys,
             threads=threads,
             op_args=tuple(OpArgs.of(b"[" + key + b"]") for key in self.op_args),
-            shapes=tuple(self.shapes),
-            comms=tuple(dict(key) for key in self.comms),
+            shapes=shapes,
+            comms=tuple(map(dict, comms)),
             meta=meta,
             memory=self._memory(),
             flags=tuple(self._flags),
@@ -226,27 +231,37 @@ def _joined(chunks: list[dict[str, Any]], shape: type[Any]) -> dict[str, Any]:
     return {name: np.concatenate([c[name] for c in chunks]) for name in names}
 
 
-def _canonical(raw: Interner[Any], form: Any) -> tuple[tuple[Any, ...], Any]:
-    """Distinct canonical keys, and the place of each raw key among them (7 and "7" are one)."""
-    table: Interner[Any] = Interner()
-    places = [table[form(key)] for key in raw]
-    return tuple(table), np.array(places, dtype=np.int32) if places else np.empty(0, np.int32)
+def _canonical(raw: Interner[Any], form: Callable[[Any], Any]) -> tuple[tuple[Any, ...], Any]:
+    """Distinct canonical keys in their natural order, and the place of each raw key among them (7 and "7"
+    are one): numbers of devices and threads do not depend on who came first in the file."""
+    forms = [form(key) for key in raw]
+    keys = sorted(set(forms), key=_natural)
+    table = {key: i for i, key in enumerate(keys)}
+    return tuple(keys), np.array([table[f] for f in forms], np.int32)
 
 
-def _ranks(names: Interner[str]) -> I64:
-    """The place of each name among all, sorted."""
-    ranks = np.empty(len(names), np.int64)
-    ranks[sorted(range(len(names)), key=list(names).__getitem__)] = np.arange(len(names))
-    return ranks
+def _natural(key: str | tuple[str, ...]) -> tuple[tuple[int, str], ...]:
+    # Shorter digits are smaller numbers.
+    return tuple((len(part), part) for part in ([key] if isinstance(key, str) else key))
 
 
-def _clip(gpu: dict[str, Any], streams: Any, by_name: I64) -> tuple[I64, int]:
+def _sorted(table: Interner[K], form: Callable[[K], Any]) -> tuple[tuple[K, ...], I32]:
+    """The entries in order of their ``form``, and where each has gone; the last, for no entry, is -1."""
+    entries = list(table)
+    order = sorted(range(len(entries)), key=[form(e) for e in entries].__getitem__)
+    places = np.full(len(entries) + 1, -1, np.int32)
+    places[order] = np.arange(len(order), dtype=np.int32)
+    return tuple(entries[i] for i in order), places
+
+
+def _clip(gpu: dict[str, Any], streams: Any) -> tuple[I64, int]:
     """Ends on serial streams: a kernel that ends after the next event of its stream starts is cut
     there, unless it belongs to a graph (DEFINITIONS §3).  Also how many cuts passed 1 µs."""
     end: I64 = gpu["start"] + np.maximum(gpu["dur"], 0)
     rows = np.flatnonzero(gpu["invalid"] == Invalid.OK)
     # Rows that are equal in time go by what they are, so that the order in the file changes nothing.
-    ties = (by_name[gpu["name"][rows]], gpu["correlation"][rows], gpu["kind"][rows])
+    what = ("shape", "bytes", "comm", "graph_node", "name", "correlation", "kind")
+    ties = tuple(gpu[column][rows] for column in what)
     order = rows[np.lexsort((*ties, end[rows], gpu["start"][rows], streams[gpu["stream"][rows]]))]
     this, following = order[:-1], order[1:]
     over = end[this] - gpu["start"][following]

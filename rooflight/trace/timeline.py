@@ -77,8 +77,12 @@ class OpArgs:
 
     @classmethod
     def of(cls, fields: bytes) -> Self:
-        """From the JSON array of the fields; one that is null was not recorded."""
-        texts = map(bytes, msgspec.json.decode(fields, type=list[msgspec.Raw]))
+        """From the JSON array of the fields; one that is null was not recorded.
+
+        White space is that of the profiler, so that equal inputs are equal however they were written.
+        """
+        same = msgspec.json.format(fields, indent=0)
+        texts = map(bytes, msgspec.json.decode(same, type=list[msgspec.Raw]))
         dims, types, strides, concrete, extra = (b"" if text == b"null" else text for text in texts)
         return cls(dims, types, strides, concrete, extra)
 
