@@ -47,8 +47,6 @@ def _indices(t: Timeline) -> None:
     for name, column, low, end in columns:
         if column.size and not (low <= column.min() and column.max() < end):
             raise _broken(name)
-    if (host.record < 0).any():
-        raise _broken("host.record")
 
 
 def _times(t: Timeline) -> None:

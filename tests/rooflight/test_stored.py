@@ -72,7 +72,8 @@ def random_timeline(seed: int) -> Timeline:
     rows = [event("user_annotation", f"ProfilerStep#{n}", n * 100, 99) for n in range(rng.randint(0, 3))]
     for i in range(rng.randint(0, 40)):
         at, length = rng.uniform(0, 300), rng.choice([0, 0.5, 3, 40, -1])
-        dims = {"Input Dims": [[rng.randint(0, 9), 4], [4, 5]], "Input type": ["float"] * 2}
+        dims: dict[str, Any] = {"Input Dims": [[rng.randint(0, 9), 4], [4, 5]], "Input type": ["float"] * 2}
+        dims["Record function id"] = rng.choice([0, -7, i, 2**63 - 1, 2**70, "x"])
         rows.append(event("cpu_op", rng.choice(["aten::mm", "aten::add"]), at, abs(length), **dims))
         rows.append(event("cuda_runtime", "cudaLaunchKernel", at, 1, correlation=i))
         where = {"device": rng.randint(0, 1), "stream": rng.randint(7, 8), "correlation": i}
