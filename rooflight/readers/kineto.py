@@ -193,12 +193,12 @@ class _Reader:
             rows.seq = _ids([a.sequence for a in args])
             rows.fwd_thread = _ids([a.fwd_thread for a in args])
             rows.record = _ids([a.record for a in args], none=0)
-            rows.args = [
-                -1
+            rows.args = b.op_args.add(
+                None
                 if a.dims is NOTHING and a.types is NOTHING and a.kernel_backend is None
-                else b.op_args[_joined((a.dims, a.types, a.strides, a.concrete, _extra(a)))]
+                else _joined((a.dims, a.types, a.strides, a.concrete, _extra(a)))
                 for a in args
-            ]
+            )
         return rows
 
     def _gpu_rows(self, kind: int, events: list[Event], times: Times) -> GpuRows:
@@ -217,12 +217,12 @@ class _Reader:
             correlation=_ids([a.correlation for a in args]),
             graph_node=_ids([a.graph_node for a in args], none=0),
             bytes=_ids([a.bytes for a in args]),
-            shape=[
-                -1
+            shape=b.shapes.add(
+                None
                 if a.grid is NOTHING and a.registers is NOTHING
-                else b.shapes[_joined((a.grid, a.block, a.registers, a.shared_memory))]
+                else _joined((a.grid, a.block, a.registers, a.shared_memory))
                 for a in args
-            ],
+            ),
             comm=[-1 if a.collective is None else b.comms[_comm(a)] for a in args],
         )
 

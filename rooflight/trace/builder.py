@@ -11,6 +11,7 @@ import numpy as np
 from rooflight.errors import TooLarge
 from rooflight.protocol import Flag, MemoryPeaks
 from rooflight.trace.tables import I8, I32, I64, GpuEvents, GpuKind, HostEvents, HostKind, Invalid
+from rooflight.trace.texts import Texts
 from rooflight.trace.timeline import Meta, OpArgs, Timeline
 from rooflight.trace.times import MAX_NS, check_total
 
@@ -44,7 +45,7 @@ class Times:
         return Times(self.start[cut], self.dur[cut], None if self.invalid is None else self.invalid[cut])
 
 
-Column = Sequence[int] | I64 | None
+Column = Sequence[int] | I64 | I32 | None
 
 
 @dataclass(slots=True)
@@ -59,7 +60,7 @@ class GpuRows:
     correlation: Column
     graph_node: Column
     bytes: Column
-    shape: Sequence[int]
+    shape: Column
     comm: Sequence[int]
 
 
@@ -96,8 +97,8 @@ class Builder:
         self.devices: Interner[Any] = Interner()
         self.streams: Interner[Any] = Interner()
         #: JSON arrays without their brackets: the fields of OpArgs; grid, block, registers, shared memory.
-        self.op_args: Interner[bytes] = Interner()
-        self.shapes: Interner[bytes] = Interner()
+        self.op_args = Texts()
+        self.shapes = Texts()
         self.comms: Interner[tuple[tuple[str, Any], ...]] = Interner()
         self._gpu: list[dict[str, Any]] = []
         self._host: list[dict[str, Any]] = []
@@ -136,7 +137,7 @@ class Builder:
             host["kind"][(host["kind"] == HostKind.CPU_OP) & marks[host["name"]]] = HostKind.ANNOTATION
         names, by_name = _sorted(self.names, str)
         gpu["name"], host["name"] = by_name[gpu["name"]], by_name[host["name"]]
-        shapes, by_shape = _sorted(self.shapes, bytes)
+        shapes, by_shape = self.shapes.table()
         comms, by_comm = _sorted(self.comms, repr)
         gpu["shape"], gpu["comm"] = by_shape[gpu["shape"]], by_comm[gpu["comm"]]
         device_keys, devices = _canonical(self.devices, str)
@@ -144,6 +145,7 @@ class Builder:
             raise TooLarge(f"too large: GPU events of more than {MAX_DEVICES} devices", where=self.source)
         stream_keys, streams = _canonical(self.streams, lambda k: tuple(map(str, k)))
         threads, thread = _canonical(self.threads, lambda k: tuple(map(str, k)))
+        op_args, args = self.op_args.table()
         end, clipped = _clip(gpu, streams)
         return Timeline(
             source=self.source,
@@ -154,11 +156,11 @@ class Builder:
                 graph_node=gpu["graph_node"], bytes=gpu["bytes"], shape=gpu["shape"], comm=gpu["comm"],
                 invalid=gpu["invalid"],
             ),
-            host=self._host_events(host, thread),
+            host=self._host_events(host, thread, args),
             device_keys=device_keys,
             stream_keys=stream_keys,
             threads=threads,
-            op_args=tuple(OpArgs.of(b"[" + key + b"]") for key in self.op_args),
+            op_args=tuple(OpArgs.of(b"[" + key + b"]") for key in op_args),
             shapes=shapes,
             comms=tuple(map(dict, comms)),
             meta=meta,
@@ -175,14 +177,14 @@ class Builder:
         return MemoryPeaks(*known)
 
     @staticmethod
-    def _host_events(rows: dict[str, Any], thread: Any) -> HostEvents:
+    def _host_events(rows: dict[str, Any], thread: Any, args: Any) -> HostEvents:
         # A host row without an interval can enclose nothing and waits for nothing.
         ok = (rows["invalid"] == Invalid.OK) & (rows["dur"] >= 0)
         keep = {name: column[ok] for name, column in rows.items()}
         return HostEvents(
             name=keep["name"], kind=keep["kind"], start=keep["start"], end=keep["start"] + keep["dur"],
             thread=thread[keep["thread"]], correlation=keep["correlation"],
-            seq=keep["seq"], fwd_thread=keep["fwd_thread"], args=keep["args"],
+            seq=keep["seq"], fwd_thread=keep["fwd_thread"], args=args[keep["args"]],
             record=keep["record"],
         )  # fmt: skip
 
