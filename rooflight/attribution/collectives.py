@@ -23,8 +23,8 @@ class Calls:
     """The communication kernels of a rank, row-aligned; ``start`` and ``end`` in ns on its own clock.
 
     ``group`` and ``kind`` index ``groups`` and ``kinds``: the process group with its ranks (stream and
-    size where no group is named), and what it does.  ``seq`` is the number in the group, -1 when it was
-    not recorded.
+    size where no group is named), and what it does.  ``seq`` is the number in the group, ``size`` how
+    many ranks that has; -1 when it was not recorded.
     """
 
     groups: tuple[str, ...]
@@ -32,6 +32,7 @@ class Calls:
     group: I64
     kind: I64
     seq: I64
+    size: I64
     start: I64
     end: I64
 
@@ -46,9 +47,10 @@ def collective_calls(timeline: Timeline, names: Mapping[int, KernelName], is_com
     kinds: Interner[str] = Interner()
     told = [_told(timeline, names, row) for row in rows.tolist()]
     return Calls(
-        group=np.array([groups[group] for group, _, _ in told], np.int64),
-        kind=np.array([kinds[kind] for _, kind, _ in told], np.int64),
-        seq=np.array([seq for _, _, seq in told], np.int64),
+        group=np.array([groups[group] for group, *_ in told], np.int64),
+        kind=np.array([kinds[kind] for _, kind, *_ in told], np.int64),
+        seq=np.array([seq for *_, seq, _ in told], np.int64),
+        size=np.array([size for *_, size in told], np.int64),
         start=gpu.start[rows],
         end=gpu.end[rows],
         groups=tuple(groups),
@@ -73,15 +75,18 @@ def _plain(kind: str) -> str:
     return kind.lower().lstrip("_").replace("-", "_")
 
 
-def _told(timeline: Timeline, names: Mapping[int, KernelName], row: int) -> tuple[str, str, int]:
-    """Group, kind and number of a call, -1 where it has none."""
+def _told(timeline: Timeline, names: Mapping[int, KernelName], row: int) -> tuple[str, str, int, int]:
+    """Group, kind, number and group size of a call, -1 where it has none."""
     gpu = timeline.gpu
     args = timeline.comms[gpu.comm[row]] if gpu.comm[row] >= 0 else {}
     name = names[int(gpu.name[row])]
-    seq = args.get("Seq")
-    numbered = isinstance(seq, int) and not isinstance(seq, bool) and 0 <= seq < 1 << 63
     kind = str(args.get("Collective name") or name.collective or name.short_name)
-    return _group(timeline, args, row), kind, seq if numbered else -1  # type: ignore[return-value]
+    return _group(timeline, args, row), kind, _count(args.get("Seq")), _count(args.get("Group size"))
+
+
+def _count(value: object) -> int:
+    known = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
+    return value if known else -1  # type: ignore[return-value]
 
 
 def _group(timeline: Timeline, args: Mapping[str, object], row: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -15,20 +16,44 @@ _LEAST_OFFSET_NS = 10_000
 _SURE_MADS = 5
 
 
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """Ends of collectives, one per collective and clock: ``twice`` the ns that the clock shows."""
+
+    collective: I64
+    clock: I64
+    twice: I64
+
+
 def offsets(ranks: Sequence[RankResult], instances: Instances) -> Mapping[int, int]:
     """By how many ns each rank's clock is ahead of the lowest rank's, where that is sure; others are
     left out.  ``ranks`` are in order.
 
     A host has one clock.  All leave a collective together, so that it tells, for each clock that took
     part, one end: the median over its ranks.  The offset is the median over collectives of the
-    difference between a clock's end and the reference's.
+    difference between a clock's end and the reference's.  A clock that shares no collective with the
+    reference is set by one that was set before; one that nobody set is the reference of its own.
     """
     clock = _clocks(ranks)
-    result: dict[int, int] = {}
-    for c, ahead in _ahead(instances, np.array(clock, np.int64)):
-        if offset := _sure(ahead):
-            result |= {r.rank.rank: offset for r, mine in zip(ranks, clock, strict=True) if mine == c}
-    return result
+    ends = _ends(instances, np.array(clock, np.int64))
+    ahead: dict[int, int] = {}
+    for root in range(len(set(clock))):
+        if root not in ahead:
+            ahead[root] = 0
+            _spread(ends, root, ahead, len(set(clock)))
+    return {r.rank.rank: ahead[c] for r, c in zip(ranks, clock, strict=True) if ahead[c]}
+
+
+def _spread(ends: _Ends, root: int, ahead: dict[int, int], clocks: int) -> None:
+    """Set the clocks that share collectives with ``root``, then those that share some with them."""
+    line = [root]
+    for known in line:
+        if len(ahead) == clocks:
+            return
+        for c, differences in _differences(ends, known):
+            if c not in ahead:
+                ahead[c] = ahead[known] + _sure(differences)
+                line.append(c)
 
 
 def _clocks(ranks: Sequence[RankResult]) -> list[int]:
@@ -39,8 +64,7 @@ def _clocks(ranks: Sequence[RankResult]) -> list[int]:
     return [found.setdefault(key, len(found)) for key in keys]
 
 
-def _ahead(instances: Instances, clock: I64) -> list[tuple[int, I64]]:
-    """By clock, twice the ns by which its end is ahead of clock 0's, one per collective of both."""
+def _ends(instances: Instances, clock: I64) -> _Ends:
     collective, of = instances.of_member, clock[instances.rank]
     rows = np.flatnonzero(instances.all_rank[collective])
     rows = rows[np.lexsort((instances.end[rows], of[rows], collective[rows]))]
@@ -48,20 +72,26 @@ def _ahead(instances: Instances, clock: I64) -> list[tuple[int, I64]]:
     begin = np.flatnonzero(np.diff(collective, prepend=-1) | np.diff(of, prepend=-1))
     size = np.diff(begin, append=rows.size)
     twice = end[begin + (size - 1) // 2] + end[begin + size // 2]
-    collective, of = collective[begin], of[begin]
-    reference = np.zeros(len(instances), np.int64)
-    known = np.zeros(len(instances), bool)
-    reference[collective[of == 0]], known[collective[of == 0]] = twice[of == 0], True
-    other = (of != 0) & known[collective]
-    ahead = twice[other] - reference[collective[other]]
-    return [(c, ahead[at]) for c, at in rows_by(of[other])]
+    return _Ends(collective[begin], of[begin], twice)
 
 
-def _sure(ahead: I64) -> int:
-    """The median of half of ``ahead``, or 0 when it is small or no better known than its spread."""
+def _differences(ends: _Ends, known: int) -> list[tuple[int, I64]]:
+    """By clock, twice the ns by which its end is ahead of the known clock's, one per collective of both."""
+    mine = np.flatnonzero(ends.clock == known)
+    if not mine.size:
+        return []
+    # Collectives are in order: the known clock's end of each is found by a search.
+    at = np.minimum(np.searchsorted(ends.collective[mine], ends.collective), mine.size - 1)
+    both = (ends.collective[mine[at]] == ends.collective) & (ends.clock != known)
+    differences = ends.twice[both] - ends.twice[mine[at[both]]]
+    return [(c, differences[rows]) for c, rows in rows_by(ends.clock[both])]
+
+
+def _sure(differences: I64) -> int:
+    """The median of half of ``differences``, or 0 when it is small or no better known than its spread."""
     # Whole numbers throughout: an offset of years must not lose its nanoseconds.
-    middle = _twice_median(ahead.tolist())
-    spread = _twice_median([abs(2 * a - middle) for a in ahead.tolist()])
+    middle = _twice_median(differences.tolist())
+    spread = _twice_median([abs(2 * d - middle) for d in differences.tolist()])
     sure = abs(middle) > 4 * _LEAST_OFFSET_NS and 2 * abs(middle) > _SURE_MADS * spread
     return round(Fraction(middle, 4)) if sure else 0
 

@@ -56,10 +56,13 @@ def match(ranks: Sequence[RankResult]) -> tuple[Instances, list[str]]:
     place = np.flatnonzero(_changes(calls.group[order], lane[order], number[order]))
     rows, size = order[place], np.diff(place, append=order.size)
     several = _ranks_of(calls, lane)[rows]
-    whole, broken = (several > 1) & (size == several), (several > 1) & positional[rows]
-    broken &= ~(whole & _agree(calls.kind[order], place))
+    whole = (several > 1) & (size == several)
+    # Without numbers, ranks that did not all do the same in the same order give no instance at all; nor
+    # do more ranks than a group has: they are several groups that nothing tells apart.
+    broken = positional[rows] & ~(whole & _agree(calls.kind[order], place))
+    recorded = _largest(calls.size[order], place)
+    broken = (several > 1) & (broken | (recorded > 0) & (recorded < several))
     group = calls.group[rows]
-    # Without numbers, ranks that did not all do the same in the same order give no instance at all.
     unaligned = distinct(group[broken])
     whole &= ~among(group, unaligned)
     kept = order[np.repeat(whole, size)]
@@ -88,6 +91,7 @@ class _Joined:
     group: I64
     kind: I64
     seq: I64
+    size: I64
     start: I64
     end: I64
 
@@ -105,7 +109,8 @@ def _placed(
     of_kind = np.array([kinds[k] for k in calls.kinds], np.int64)
     rows = np.arange(calls.start.size)
     times = (_shifted(calls.start, shift_ns), _shifted(calls.end, shift_ns))
-    return np.full(rows.size, rank), rows, of_group[calls.group], of_kind[calls.kind], calls.seq, *times
+    told = (of_group[calls.group], of_kind[calls.kind], calls.seq, calls.size)
+    return np.full(rows.size, rank), rows, *told, *times
 
 
 def _shifted(ns: I64, by: int) -> I64:
@@ -142,10 +147,13 @@ def _ranks_of(calls: _Joined, lane: Mask) -> I64:
 
 def _agree(kind: I64, place: I64) -> Mask:
     """Whether the members of each instance do the same."""
-    if not place.size:
-        return np.empty(0, bool)
-    same: Mask = np.minimum.reduceat(kind, place) == np.maximum.reduceat(kind, place)
+    same: Mask = _largest(kind, place) == -_largest(-kind, place)
     return same
+
+
+def _largest(values: I64, place: I64) -> I64:
+    """The largest of each instance; they begin at ``place``."""
+    return np.maximum.reduceat(values, place) if place.size else values
 
 
 def _changes(*columns: I64 | Mask) -> Mask:

@@ -38,7 +38,7 @@ def analyzed(
     told = {"calibrated": [c.device for c in calibrations], "limit": limits.max_bytes}
     rank.software = {"told": json.dumps(told)}
     none = np.empty(0, np.int64)
-    calls, exposed = Calls((), (), none, none, none, none, none), Exposed(none, none, none, none)
+    calls, exposed = Calls((), (), none, none, none, none, none, none), Exposed(none, none, none, none)
     launches = {
         "name": np.array(["a", "b"], object),
         "start_ns": np.array([1, 2]),

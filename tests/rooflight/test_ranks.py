@@ -94,6 +94,44 @@ def test_ranks_of_one_host_share_its_clock() -> None:
     assert [(f.count, f.detail) for f in doc.flags] == [(2, "b (ranks 2, 3) +510 us")]
 
 
+def shared(name: str, start: float, dur: float) -> list[Call]:
+    """Two collectives of a group, a millisecond apart."""
+    return [(start + 1000 * i, dur, {"Process Group Name": name}) for i in (0, 1)]
+
+
+def test_clocks_are_set_one_by_the_other_where_no_collective_has_both() -> None:
+    """0-1 ends at 1100 for rank 0 and at 1600 for rank 1, which is 500 ahead; 1-2 at 9300 for rank 1 and
+    at 9600 for rank 2, which is 300 ahead of it and 800 ahead of rank 0."""
+    doc = run(
+        rank(0, shared("0-1", 1000, 100), world=3),
+        rank(1, [*shared("0-1", 1000, 600), *shared("1-2", 9200, 100)], world=3),
+        rank(2, shared("1-2", 9000, 600), world=3),
+    )
+    assert doc.clock_offset_us == {"1": 500, "2": 800}
+
+
+def test_ranks_that_never_meet_the_lowest_have_a_clock_among_them() -> None:
+    """2 and 3 meet each other alone: 3 is 700 ahead of 2, and waits for nobody."""
+    doc = run(
+        *(rank(r, shared("a", 1000, 100), world=4) for r in (0, 1)),
+        rank(2, shared("b", 1000, 100), world=4),
+        rank(3, shared("b", 1700, 100), world=4),
+    )
+    assert doc.clock_offset_us == {"3": 700}
+    assert {w for c in doc.collectives for w in c.wait_us.values()} == {0}
+
+
+def test_more_ranks_than_the_group_has_are_several_groups() -> None:
+    """No group is named: calls of two groups of two on one stream look like one of four."""
+    nameless = {"Group size": 2}
+    doc = run(*(rank(r, [(r, 10, nameless)], world=4) for r in range(4)))
+    assert doc.collectives == []
+    assert doc.clock_offset_us == {}
+    assert [(f.code, f.detail) for f in doc.flags] == [
+        ("collectives_unaligned", "ranks disagree: stream 20, 2 ranks")
+    ]
+
+
 def test_calls_are_matched_by_number_even_when_one_is_missing() -> None:
     doc = run(rank(0, [dp(0, 10, Seq=1), dp(100, 10, Seq=2)]), rank(1, [dp(101, 9, Seq=2)]))
     [c] = doc.collectives
