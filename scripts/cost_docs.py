@@ -22,7 +22,7 @@ conventions, so that two recordings compare. Bytes are the least that must move:
 expanded dim once, overlapping windows as far as they differ), each result is written once.
 
 An **origin** says where the figures come from: `modelled` (shapes and types), `inferred` (a compiler's kernel,
-from its arguments), `measured` (copies, whose bytes are recorded), `unknown`. A **reason** says what is missing:
+from its arguments; a CUDA graph's, from an eager recording), `measured` (copies, whose bytes are recorded), `unknown`. A **reason** says what is missing:
 
 | reason | meaning |
 |---|---|
