@@ -194,9 +194,12 @@ class Unzip:
         while True:
             yield from self._need(_DESCRIPTOR_BYTES)
             place = self._data.find(_DESCRIPTOR, self._at)
-            if place == self._at and self._descriptor(found):
-                return
-            end = place if place > self._at else self._at + 1 if place == self._at else len(self._data) - 3
+            if place == self._at:
+                if self._descriptor(found):
+                    return
+                place = self._data.find(_DESCRIPTOR, self._at + 1)
+            # The last bytes may be the beginning of one.
+            end = place if place >= 0 else len(self._data) - len(_DESCRIPTOR) + 1
             piece = self._take(min(_SLICE, end - self._at))
             found.packed += len(piece)
             yield found.add(piece)
