@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from decimal import Decimal
 from types import NoneType
 from typing import Any
@@ -265,15 +265,16 @@ def _times(events: Sequence[Event]) -> Times:
     n = len(events)
     starts: list[Any] = [e.ts for e in events]
     durs: list[Any] = [e.dur for e in events]
-    kinds = set(map(type, starts)) | set(map(type, durs))
-    if kinds <= {float, int}:
-        # Integers lose nothing on the way, however large.
-        with nullcontext() if float in kinds else suppress(number.NeedsText):
-            both = number.column(starts + durs)
-            return Times(both[:n], both[n:])
+    both = starts + durs
+    try:
+        ns = number.column(both)
+        return Times(ns[:n], ns[n:])
+    except number.NeedsText:
+        kinds = set(map(type, both))
     if Decimal not in kinds and Raw in kinds:
         return Times(*number.text_columns(starts, durs, UNSET))
     if Decimal not in kinds and float in kinds:
+        # Binary loses digits that the text has; integers and texts lose nothing on the way.
         raise number.NeedsText
     return Times(*number.exact_columns(starts, durs, UNSET))
 

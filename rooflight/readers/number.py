@@ -49,9 +49,11 @@ def column(values: Sequence[Any]) -> I64:
     Raises :class:`NeedsText` when a value is no number, is not finite, has more than three decimals
     or is too large for an exact conversion.
     """
+    if not set(map(type, values)) <= {int, float}:
+        raise NeedsText
     try:
         us = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
+    except OverflowError:
         raise NeedsText from None
     if us.size == 0:
         return np.empty(0, np.int64)
@@ -64,8 +66,6 @@ def column(values: Sequence[Any]) -> I64:
     nearest = np.rint(ns)
     # A text with more than three decimals lies between two nanoseconds: half-even needs its digits.
     if (np.abs(ns - nearest) > 500.0 * np.spacing(np.abs(us)) + 1e-7).any():
-        raise NeedsText
-    if str in map(type, values):
         raise NeedsText
     result: I64 = whole.astype(np.int64) * 1000 + nearest.astype(np.int64)
     return result

@@ -29,10 +29,11 @@ _MATRIX_TYPES = frozenset({"fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8"
 class Group:
     """One row: its launches (rows of ``timeline.gpu``), what they are, their work and bound.
 
-    ``durations`` are those of the launches in ns, shortest first (not aligned with ``rows``).  ``flops``
-    and ``bytes`` are totals over the launches; ``work`` is that of one.  ``t_ns`` is the median
-    launch and ``bound`` that of the median work: copies of one row may differ a thousandfold in size, and
-    the mean size over the median time is a rate that no launch had.  ``total_bound_ns`` is of all.
+    ``durations`` are those of the launches in ns, shortest first (not aligned with ``rows``).
+    ``total_ns``, ``flops`` and ``bytes`` are totals over the launches; ``work`` is that of one.  ``t_ns``
+    is the median launch and ``bound`` that of the median work: copies of one row may differ a thousandfold
+    in size, and the mean size over the median time is a rate that no launch had.  ``total_bound_ns`` is of
+    all.
     """
 
     rows: I64
@@ -45,6 +46,8 @@ class Group:
     types: str | None
     shape: LaunchShape | None
     durations: I64
+    t_ns: float
+    total_ns: int
     flops: int | None
     bytes: int | None
     origin: str
@@ -52,17 +55,6 @@ class Group:
     work: Work
     bound: Bound
     total_bound_ns: float | None
-
-    @property
-    def t_ns(self) -> float:
-        """The median launch, in ns."""
-        middle = self.durations.size // 2
-        return (int(self.durations[middle]) + int(self.durations[-middle - 1])) / 2
-
-    @property
-    def total_ns(self) -> int:
-        """All launches together, in ns."""
-        return int(self.durations.sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +173,10 @@ class _Maker:
         self._cost: list[int] = index[members.borders[:-1]].tolist()
         lowest = np.minimum.reduceat(index, members.borders[:-1])
         self._alike: list[bool] = (lowest == np.maximum.reduceat(index, members.borders[:-1])).tolist()
+        starts, ends, ordered = members.borders[:-1], members.borders[1:], members.durations
+        middle = (ends - starts) // 2
+        self._median: list[float] = ((ordered[starts + middle] + ordered[ends - middle - 1]) / 2).tolist()
+        self._total: list[int] = np.add.reduceat(ordered, starts).tolist()
         self._shapes: dict[int, LaunchShape | None] = {-1: None}
 
     def group(self, i: int) -> Group:
@@ -207,6 +203,8 @@ class _Maker:
             types=types,
             shape=self._launch_shape(self._shape[i]),
             durations=self._members.durations[begin:end],
+            t_ns=self._median[i],
+            total_ns=self._total[i],
             flops=flops,
             bytes=size,
             origin=max((c.origin for c, _ in costs), key=_ORIGIN_ORDER.index),
