@@ -18,7 +18,7 @@ from subprocess import PIPE, Popen
 
 from rooflight import worker
 from rooflight.errors import Refused, RooflightError
-from rooflight.results.file import FileTask, analyse_file
+from rooflight.results.file import Analyst, FileTask
 from rooflight.results.result import RankResult
 
 #: Starting a process costs more than analysing files of this size in all.
@@ -35,7 +35,8 @@ def analyse_all(tasks: Sequence[FileTask], jobs: int | None = None) -> list[Rank
     """
     count = min(len(tasks), _suitable(tasks) if jobs is None else jobs)
     if count <= 1:
-        return [analyse_file(t) for t in tasks]
+        analyst = Analyst()
+        return [analyst.result(t) for t in tasks]
     return _Shared(tasks).by(count)
 
 

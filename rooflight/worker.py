@@ -15,7 +15,7 @@ from typing import IO
 from msgspec import Struct
 
 from rooflight.errors import Refused, RooflightError, TooLarge
-from rooflight.results.file import FileTask, analyse_file, in_file
+from rooflight.results.file import Analyst, FileTask, in_file
 from rooflight.results.result import RankResult, decoder, encode
 
 _LENGTH = 8
@@ -64,13 +64,14 @@ def receive(stream: IO[bytes]) -> bytes | None:
 
 def serve(tasks: IO[bytes], replies: IO[bytes]) -> None:
     """Answer task after task."""
+    analyst = Analyst()
     while (data := receive(tasks)) is not None:
-        send(replies, _reply(read_task(data)))
+        send(replies, _reply(read_task(data), analyst))
 
 
-def _reply(task: FileTask) -> Reply:
+def _reply(task: FileTask, analyst: Analyst) -> Reply:
     try:
-        return Done(analyse_file(task))
+        return Done(analyst.result(task))
     except RooflightError as e:
         return _not_taken(e)
     except MemoryError:

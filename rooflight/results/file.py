@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflight import readers
 from rooflight.errors import NotATrace, ProtocolMismatch, Refused
@@ -38,15 +39,26 @@ class FileTask(Struct, frozen=True):
         return self.path.decode("utf-8", "backslashreplace")
 
 
-def analyse_file(task: FileTask) -> RankResult:
-    """The result of the rank in a file; a refusal names the file."""
-    eager = read_eager(task)
+class Analyst:
+    """Analyses files one after another; the eager recording that tasks share is read once."""
 
-    def result(path: str) -> RankResult:
-        timeline = readers.read(path, limits=task.limits, salvage=task.salvage)
-        return analyse_rank(Stages(timeline, task.options, eager))
+    def __init__(self) -> None:
+        self._last: tuple[FileTask, Timeline | None] | None = None
 
-    return _named(task.path, result)
+    def result(self, task: FileTask) -> RankResult:
+        """The result of the rank in a file; a refusal names the file."""
+        eager = self._eager(replace(task, path=b""))
+
+        def result(path: str) -> RankResult:
+            timeline = readers.read(path, limits=task.limits, salvage=task.salvage)
+            return analyse_rank(Stages(timeline, task.options, eager))
+
+        return _named(task.path, result)
+
+    def _eager(self, task: FileTask) -> Timeline | None:
+        if self._last is None or self._last[0] != task:
+            self._last = task, read_eager(task)
+        return self._last[1]
 
 
 def read_eager(task: FileTask) -> Timeline | None:

@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from rooflight import analyze, analyze_files, pool, read, worker
+from rooflight import analyze, analyze_files, pool, read, readers, worker
 from rooflight.errors import NotATrace, ProtocolMismatch, Refused, TooLarge
 from rooflight.protocol import encode
-from rooflight.results.file import FileTask
+from rooflight.results.file import Analyst, FileTask
+from rooflight.results.result import RankResult
 from rooflight.trace import stored
 from tests.shared import CHECKOUT
 
@@ -114,25 +115,42 @@ def test_a_process_that_ends_early_names_its_file(
         analyze_files(traces, jobs=2)
 
 
-def test_memory_that_runs_out_is_a_refusal_with_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: FileTask) -> None:
-        raise MemoryError
+class Failing(Analyst):
+    """Raises what it is given."""
 
-    monkeypatch.setattr(worker, "analyse_file", fail)
-    reply = worker._reply(FileTask(b"/data/rank7.json"))
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def result(self, task: FileTask) -> RankResult:
+        raise self.error
+
+
+def test_memory_that_runs_out_is_a_refusal_with_the_file() -> None:
+    reply = worker._reply(FileTask(b"/data/rank7.json"), Failing(MemoryError()))
     assert isinstance(reply, worker.NotTaken)
     assert (reply.kind, reply.where) == ("TooLarge", "/data/rank7.json")
     assert type(pool._error(reply)) is TooLarge
 
 
-def test_an_error_nobody_expected_says_which_file_and_where(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: FileTask) -> None:
-        raise ZeroDivisionError("oops")
-
-    monkeypatch.setattr(worker, "analyse_file", fail)
-    reply = worker._reply(FileTask(b"x.json"))
+def test_an_error_nobody_expected_says_which_file_and_where() -> None:
+    reply = worker._reply(FileTask(b"x.json"), Failing(ZeroDivisionError("oops")))
     assert isinstance(reply, worker.Broken)
     assert "ZeroDivisionError: oops" in reply.text
+
+
+def test_a_recording_that_all_files_share_is_read_once(
+    traces: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def reading(path: str, **kwargs: Any) -> Any:
+        seen.append(Path(path).name)
+        return read(path, **kwargs)
+
+    monkeypatch.setattr(readers, "read", reading)
+    (other := tmp_path / "other").mkdir()
+    analyze_files(traces, jobs=1, eager=trace(other, 3).rename(other / "eager.json"))
+    assert seen == ["eager.json", "rank2.json", "rank0.json", "rank1.json"]
 
 
 SCRIPT = (
