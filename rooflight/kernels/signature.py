@@ -1,16 +1,19 @@
 """A demangled C++ name taken apart: the function's path, its template arguments, its parameters.
 
-One pass over the characters, whatever the nesting: names come from outside and may be hostile.
+One pass from bracket to bracket, whatever the nesting: names come from outside and may be hostile.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 #: Characters looked at.  Real names reach about 6,000; what tells the family stands at the front.
 LIMIT = 16_384
 
 _CLOSES = {")": "(", ">": "<", "]": "[", "}": "{"}
+#: A bracket, or all up to the next one.
+_PIECE = re.compile(r"[()<>\[\]{}]|[^()<>\[\]{}]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +65,22 @@ class _Scanner:
         self.dropping = 0
 
     def run(self) -> Signature:
-        for i, ch in enumerate(self.text):
-            if ch in "(<[{":
-                if ch == "(" and not self.open and self.path:
+        for found in _PIECE.finditer(self.text):
+            piece, i = found[0], found.start()
+            if piece in "(<[{":
+                if piece == "(" and not self.open and self.path:
                     return self._done(self.text[i:])
-                self._push(ch, i)
-            elif ch in _CLOSES:
-                self._pop(ch, i)
+                self._push(piece, i)
+            elif piece in _CLOSES:
+                self._pop(piece, i)
             elif self.open:
-                self._keep(ch)
-            elif ch == " ":
+                self._keep(piece)
+            elif " " in piece:
                 # What stood before the space was the return type.
-                self.path, self.args = [], []
+                name = piece.rpartition(" ")[2]
+                self.path, self.args = [name] if name else [], []
             else:
-                self.path.append(ch)
+                self.path.append(piece)
         return self._done("")
 
     def _done(self, params: str) -> Signature:
