@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, FiniteFloat
@@ -12,8 +13,13 @@ from app.times import Instant, parse
 Rate = Annotated[FiniteFloat, Field(ge=1e-9, le=1e9)]
 
 
+#: A host's clock may be this much ahead; beyond it a measurement would stay the newest for ever.
+_AHEAD = timedelta(days=1)
+
+
 def _instant(text: str) -> str:
-    parse(text)
+    if parse(text) > datetime.now(UTC) + _AHEAD:
+        raise ValueError("the time lies in the future: set the clock of the host that measured")
     return text
 
 

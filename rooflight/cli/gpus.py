@@ -6,7 +6,7 @@ import argparse
 import json
 from collections.abc import Iterator
 
-from rooflight.hardware import find, gpus
+from rooflight.hardware import alike, find, gpus
 from rooflight.hardware.entry import entry
 from rooflight.hardware.model import Gpu
 
@@ -28,11 +28,20 @@ def run(args: argparse.Namespace) -> int:
         return 0
     known = [g for g in found if g is not None]
     if not known:
-        print("unknown: no roof is assumed for it (dense peaks are never taken from another model)")
+        _unknown(args.name)
         return 0
     for line in _table(known) if args.name is None else _sheet(known[0]):
         print(line)
     return 0
+
+
+def _unknown(name: str) -> None:
+    print("unknown: no roof is assumed for it (dense peaks are never taken from another model)")
+    candidates = alike(name)
+    if candidates:
+        print("it may be one of these; the whole name or the id tells:")
+        for gpu in candidates:
+            print(f"  {gpu.id:<20} {entry(gpu)['name']}")
 
 
 def _table(entries: list[Gpu]) -> Iterator[str]:

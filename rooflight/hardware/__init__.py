@@ -11,12 +11,12 @@ from rooflight.hardware.candidates import Resolution, resolve
 from rooflight.hardware.catalogue import gpus
 from rooflight.hardware.dense import peaks
 from rooflight.hardware.model import Gpu
-from rooflight.hardware.names import find
+from rooflight.hardware.names import alike, find
 
 if TYPE_CHECKING:
     from rooflight.hardware.roofs import ceilings, cpu_roofs
 
-__all__ = ["Gpu", "Resolution", "ceilings", "cpu_roofs", "find", "gpus", "peaks", "resolve"]
+__all__ = ["Gpu", "Resolution", "alike", "ceilings", "cpu_roofs", "find", "gpus", "peaks", "resolve"]
 
 
 def __getattr__(name: str) -> Any:

@@ -53,6 +53,13 @@ def find(name: str) -> Gpu | None:
     return matches[0] if len(matches) == 1 else None
 
 
+def alike(name: str) -> list[Gpu]:
+    """The entries that say every word of a name which is too short to be one of them; none for a name
+    that says more than they do."""
+    said = tokens(name[:_LONGEST]) - _OPTIONAL
+    return [e.gpu for e in _entries() if said and said <= e.says]
+
+
 def tokens(name: str) -> frozenset[str]:
     """The tokens of a name without its brand words."""
     return frozenset(_TOKEN.findall(name.lower())).difference(_BRANDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -38,6 +39,15 @@ def test_order_is_by_instant_not_by_text(service: Service) -> None:
         add(service, measured_at=time)
     seen = [c["measured_at"] for c in service.get("/calibrations").json()["items"]]
     assert seen == [times[1], times[2], times[0]]
+
+
+def test_a_time_in_the_future_is_422(service: Service) -> None:
+    """It would stay the newest for ever; a clock that is an hour ahead is no reason to refuse."""
+    answer = add(service, measured_at="9999-01-01T00:00:00Z")
+    assert (answer.status_code, answer.json()["where"]) == (422, "body.measured_at")
+    assert "in the future" in answer.json()["detail"]
+    ahead = datetime.now(UTC) + timedelta(hours=1)
+    assert add(service, measured_at=ahead.isoformat()).status_code == 201
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rooflight.hardware import find, gpus, peaks, resolve
+from rooflight.hardware import alike, find, gpus, peaks, resolve
 from rooflight.hardware.names import tokens
 
 GIB = 2**30
@@ -243,6 +243,18 @@ def test_command_answers_an_entry_and_null(capsys: pytest.CaptureFixture[str]) -
     assert json.loads(capsys.readouterr().out) is None
     assert main(["gpus", "", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out) is None
+
+
+def test_an_unclear_name_is_answered_with_what_it_may_be(capsys: pytest.CaptureFixture[str]) -> None:
+    """ "H100" is a word of three boards; "RTX A1000 Laptop GPU" says more than any entry, "GPU" nothing."""
+    from rooflight.cli.main import main
+
+    assert sorted(g.id for g in alike("NVIDIA H100")) == ["h100-nvl", "h100-pcie", "h100-sxm"]
+    assert alike("NVIDIA RTX A1000 Laptop GPU") == alike("GPU") == alike("") == []
+    assert main(["gpus", "NVIDIA H100"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("unknown: no roof")
+    assert all(g in told for g in ("h100-nvl", "h100-pcie", "h100-sxm"))
 
 
 def test_command_lists_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
