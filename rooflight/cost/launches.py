@@ -8,7 +8,7 @@ in their own args.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -59,6 +59,7 @@ class _Attacher:
         self._parents = links.parent
         self._length = timeline.gpu.end - timeline.gpu.start
         self._alone: dict[tuple[_CallKey, int], int] = {}
+        self._of_byte: dict[str, Cost] = {}
         self._decoded: dict[int, dict[str, Any]] = {}
         self._calls: dict[_CallKey, tuple[OpCall, Cost]] = {}
         self._by_type: dict[tuple[_Key, str | None], tuple[OpCall, Cost]] = {}
@@ -82,15 +83,26 @@ class _Attacher:
         return self._table.setdefault(cost, len(self._table))
 
     def _copies(self, rows: I64) -> None:
-        known: dict[tuple[int, int], int] = {}
         gpu, names = self._timeline.gpu, self._timeline.names
-        for row, name, size in zip(
-            rows.tolist(), gpu.name[rows].tolist(), gpu.bytes[rows].tolist(), strict=True
-        ):
-            if (name, size) not in known:
-                args = {} if size < 0 else {"bytes": size}
-                known[name, size] = self._place(estimate(OpCall(op=names[name], gpu_args=args)))
-            self._index[row] = known[name, size]
+        sizes = np.maximum(gpu.bytes[rows], -1)
+        key = combined(gpu.name[rows], sizes)
+        _, first, copy = np.unique(key, return_index=True, return_inverse=True)
+        named = zip(gpu.name[rows[first]].tolist(), sizes[first].tolist(), strict=True)
+        places = [self._place(self._copied(names[name], size)) for name, size in named]
+        self._index[rows] = np.array(places, np.int32)[copy] if places else []
+
+    def _copied(self, name: str, size: int) -> Cost:
+        """The cost of a copy or fill of so many bytes: so many times that of one byte."""
+        if size <= 0:
+            return estimate(OpCall(op=name, gpu_args={} if size < 0 else {"bytes": size}))
+        if name not in self._of_byte:
+            self._of_byte[name] = estimate(OpCall(op=name, gpu_args={"bytes": 1}))
+        byte = self._of_byte[name]
+        if byte.bytes is None:
+            return byte
+        link = None if byte.link_bytes is None else byte.link_bytes * size
+        read, written = (byte.bytes_read or 0) * size, (byte.bytes_written or 0) * size
+        return replace(byte, bytes_read=read, bytes_written=written, link_bytes=link)
 
     def _collectives(self, rows: I64) -> None:
         gpu, comms = self._timeline.gpu, self._timeline.comms

@@ -6,6 +6,8 @@ Bytes are inferred.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from rooflight.cost.arguments import Arguments
 from rooflight.cost.registry import cost_model
 from rooflight.cost.tensor import Tensor, Unknown
@@ -17,10 +19,11 @@ _TWO_OPERANDS = frozenset(
 _FILLS = frozenset({"zeros", "ones", "full", "fill", "zero", "new", "like", "empty"})
 
 
-def fused_words(name: str) -> list[str]:
+@lru_cache(maxsize=4096)
+def fused_words(name: str) -> frozenset[str]:
     """The words of the fused op names: triton_poi_fused__unsafe_view_mul_2 gives unsafe, view, mul."""
     listed = name.split("_fused_", 1)[1] if "_fused_" in name else name
-    return [w for w in listed.split("_") if w and not w.isdigit()]
+    return frozenset(w for w in listed.split("_") if w and not w.isdigit())
 
 
 def _sizes(args: Arguments) -> list[int]:
@@ -36,7 +39,7 @@ def pointwise(args: Arguments) -> Work:
     tensors, sizes = args.all_tensors(), _sizes(args)
     if not tensors or not sizes:
         raise Unknown("no_shapes")
-    words = set(fused_words(args.name))
+    words = fused_words(args.name)
     full = [t for t in tensors if t.numel == sizes[0]]
     result = tensors[-1]
     if len(tensors) == 1 and full and words <= _FILLS:
