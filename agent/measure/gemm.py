@@ -74,7 +74,7 @@ def ceiling(device: Device, dtype: str, budget_s: float) -> Rate | None:
     try:
         with torch.no_grad(), _precision(torch, dtype):
             return best(_rates(torch, device, dtype, budget_s))
-    except (RuntimeError, AttributeError, NotImplementedError, TypeError):
+    except (RuntimeError, AttributeError, TypeError):
         # No kernel of this dtype for this device, or an older torch: there is no ceiling to tell.
         return None
 

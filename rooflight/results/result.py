@@ -58,7 +58,8 @@ def decoder(kind: Any) -> Callable[[bytes], Any]:
 
 def _bytes_of(value: Any) -> bytes:
     if not isinstance(value, np.ndarray):
-        raise NotImplementedError(type(value))
+        # Any other type is a mistake in the structures above, not in their data.
+        raise TypeError(f"{type(value).__name__} cannot be encoded")
     return value.tobytes()
 
 
