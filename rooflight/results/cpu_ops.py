@@ -80,9 +80,13 @@ def cpu_ops(timeline: Timeline, selfs: SelfTime, roofs: Roofs) -> CpuOps:
     host = timeline.host
     costs = _Costs(timeline)
     groups: dict[tuple[int, int, Cost], list[int]] = defaultdict(list)
+    inputs: list[int] = timeline.inputs[host.args].tolist()
     for row in time:
-        groups[int(host.name[row]), int(host.args[row]), costs.of(row)].append(row)
-    rows = tuple(_op(timeline, key, [time[r] for r in calls], roofs) for key, calls in groups.items())
+        groups[int(host.name[row]), inputs[row], costs.of(row)].append(row)
+    rows = tuple(
+        _op(timeline, calls[0], cost, [time[r] for r in calls], roofs)
+        for (_, _, cost), calls in groups.items()
+    )
     return CpuOps(rows, {row: i for i, calls in enumerate(groups.values()) for row in calls})
 
 
@@ -134,8 +138,8 @@ class _Costs:
         return most
 
 
-def _op(timeline: Timeline, key: tuple[int, int, Cost], self_ns: list[int], roofs: Roofs) -> CpuOp:
-    name, args, cost = timeline.names[key[0]], key[1], key[2]
+def _op(timeline: Timeline, row: int, cost: Cost, self_ns: list[int], roofs: Roofs) -> CpuOp:
+    name, args = timeline.names[timeline.host.name[row]], int(timeline.host.args[row])
     dims = types = None
     if args >= 0:
         recorded = timeline.op_args[args]

@@ -16,6 +16,7 @@ from rooflight.attribution.replays import Replays, named_replays
 from rooflight.attribution.steps import StepSpan, find_steps
 from rooflight.cost.elsewhere import from_elsewhere
 from rooflight.cost.launches import LaunchCosts, attach
+from rooflight.cost.siblings import with_siblings
 from rooflight.errors import TooLarge
 from rooflight.hardware import cpu_roofs
 from rooflight.kernels import KernelName, classify, is_communication
@@ -94,7 +95,7 @@ class Stages:
 
     @cached_property
     def costs(self) -> LaunchCosts:
-        costs = attach(self.timeline, self.links, self.names)
+        costs = with_siblings(self.timeline, self.links, attach(self.timeline, self.links, self.names))
         if self._eager is None:
             return costs
         return from_elsewhere(costs, self._replays.rows, Path(self._eager.source).name)

@@ -120,27 +120,19 @@ def _settle_ties(timeline: Timeline, rows: I64, order: I64, borders: I64) -> Non
 def _keys(timeline: Timeline, links: Links, costs: LaunchCosts, rows: I64) -> tuple[I64, I64]:
     """The group number of each row, by first appearance of the combined key."""
     host = timeline.host
-    inputs = _inputs(timeline)
     op, module, costed = links.op[rows], links.module[rows], costs.op[rows]
     source = np.where(costed >= 0, costed, op)
     key = combined(
         timeline.gpu.name[rows],
         values_at(host.name, op, -1),
         values_at(host.name, module, -1),
-        inputs[values_at(host.args, source, -1)],
+        timeline.inputs[values_at(host.args, source, -1)],
         timeline.gpu.device[rows],
         # A copy is no kernel, even where a kernel has taken its name.
         timeline.gpu.kind[rows],
     )
     _, first, group = np.unique(key, return_index=True, return_inverse=True)
     return group.astype(np.int64), first.astype(np.int64)
-
-
-def _inputs(timeline: Timeline) -> I64:
-    """A number for each distinct (dims, types) of the args table; the last entry stands for no args."""
-    table: dict[tuple[bytes, bytes], int] = {}
-    numbers = [table.setdefault((a.dims, a.types), len(table)) for a in timeline.op_args]
-    return np.array([*numbers, -1], np.int64)
 
 
 class _Maker:
@@ -167,9 +159,10 @@ class _Maker:
         self._op: list[int] = values_at(host.name, op, -1).tolist()
         self._module: list[int] = values_at(host.name, links.module[first], -1).tolist()
         self._args: list[int] = values_at(host.args, np.where(costed >= 0, costed, op), -1).tolist()
-        # Copies and collectives record their own size, launch by launch; others have their op's.
-        self._sized: list[bool] = ((gpu.kind[first] != GpuKind.KERNEL) | (gpu.comm[first] >= 0)).tolist()
         index = costs.index[members.rows]
+        # Copies and collectives have sizes of their own, launch by launch; others have their op's.
+        message = np.array([c.family == "collective" for c in costs.costs], bool)[costs.index[first]]
+        self._sized: list[bool] = ((gpu.kind[first] != GpuKind.KERNEL) | message).tolist()
         self._cost: list[int] = index[members.borders[:-1]].tolist()
         lowest = np.minimum.reduceat(index, members.borders[:-1])
         self._alike: list[bool] = (lowest == np.maximum.reduceat(index, members.borders[:-1])).tolist()

@@ -151,6 +151,14 @@ class Timeline:
         return np.flatnonzero(self.gpu.invalid == Invalid.OK)
 
     @cached_property
+    def inputs(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """A number for each row of ``op_args``, equal where dims and types are: white space does not count.
+        One more at the end, of its own, stands for no args."""
+        table: dict[tuple[bytes, bytes], int] = {}
+        keys = ((b"".join(a.dims.split()), b"".join(a.types.split())) for a in self.op_args)
+        return np.array([*(table.setdefault(key, len(table)) for key in keys), -1], np.int64)
+
+    @cached_property
     def invalid_events(self) -> dict[str, int]:
         """GPU events without a usable interval, counted by reason."""
         codes, counts = np.unique(self.gpu.invalid[self.gpu.invalid != Invalid.OK], return_counts=True)
