@@ -15,6 +15,7 @@ from rooflight.attribution.launches import Links, link
 from rooflight.attribution.replays import Replays, named_replays
 from rooflight.attribution.steps import StepSpan, find_steps
 from rooflight.cost.elsewhere import from_elsewhere
+from rooflight.cost.grids import with_grids
 from rooflight.cost.launches import LaunchCosts, attach
 from rooflight.cost.siblings import with_siblings
 from rooflight.errors import TooLarge
@@ -95,7 +96,9 @@ class Stages:
 
     @cached_property
     def costs(self) -> LaunchCosts:
-        costs = with_siblings(self.timeline, self.links, attach(self.timeline, self.links, self.names))
+        costs = attach(self.timeline, self.links, self.names)
+        costs = with_siblings(self.timeline, self.links, costs)
+        costs = with_grids(self.timeline, costs, self.names)
         if self._eager is None:
             return costs
         return from_elsewhere(costs, self._replays.rows, Path(self._eager.source).name)

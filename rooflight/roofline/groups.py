@@ -18,7 +18,7 @@ from rooflight.cost.model import INFERRED, MEASURED, MODELLED, UNKNOWN, Cost
 from rooflight.kernels import KernelName
 from rooflight.protocol import Roofs
 from rooflight.roofline.bounds import Bound, Work, bound
-from rooflight.trace.tables import I32, I64, GpuKind, combined, values_at
+from rooflight.trace.tables import I32, I64, combined, values_at
 from rooflight.trace.timeline import LaunchShape, Timeline
 
 _ORIGIN_ORDER = (MEASURED, MODELLED, INFERRED, UNKNOWN)
@@ -160,9 +160,6 @@ class _Maker:
         self._module: list[int] = values_at(host.name, links.module[first], -1).tolist()
         self._args: list[int] = values_at(host.args, np.where(costed >= 0, costed, op), -1).tolist()
         index = costs.index[members.rows]
-        # Copies and collectives have sizes of their own, launch by launch; others have their op's.
-        message = np.array([c.family == "collective" for c in costs.costs], bool)[costs.index[first]]
-        self._sized: list[bool] = ((gpu.kind[first] != GpuKind.KERNEL) | message).tolist()
         self._cost: list[int] = index[members.borders[:-1]].tolist()
         lowest = np.minimum.reduceat(index, members.borders[:-1])
         self._alike: list[bool] = (lowest == np.maximum.reduceat(index, members.borders[:-1])).tolist()
@@ -181,7 +178,8 @@ class _Maker:
         flops, size, link = _totals(costs)
         work = _work(costs[0][0], name, [None if t is None else t / count for t in (flops, size, link)])
         mean = typical = bound(work, roofs)
-        if self._sized[i] and len(costs) > 1:
+        if len(costs) > 1:
+            # Copies and collectives have sizes of their own, and what one op launches may have several.
             each = [c for c, n in costs for _ in range(n)]
             typical = bound(_work(costs[0][0], name, _medians(each)), roofs)
         dims, types = self._dims(i)
