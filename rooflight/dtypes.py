@@ -121,6 +121,11 @@ def from_trace(name: str) -> DType | None:
     return BY_NAME[ours] if ours else None
 
 
+def to_trace(name: str) -> str | None:
+    """How the profiler writes the type that we call ``name``; None when there is none of that name."""
+    return next((theirs for theirs, ours in _TRACE_NAMES.items() if ours == name), None)
+
+
 def from_code(code: int) -> DType | None:
     """The type of a ``c10::ScalarType`` code, or ``None``."""
     ours = _CODES.get(code)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rooflight import dtypes
+from rooflight.cost.derivation import named
 from rooflight.cost.model import OpCall
 from rooflight.cost.tensor import INT64_MAX, MAX_RANK, Tensor, Unknown, product
 from rooflight.dtypes import DType
@@ -218,5 +219,5 @@ def whole_number(args: Mapping[str, Any], *keys: str) -> int | None:
         if isinstance(value, str) and re.fullmatch(r"\d{1,19}", value):
             value = int(value)
         if type(value) is int and 0 <= value <= INT64_MAX:
-            return value
+            return named(value, key)
     return None

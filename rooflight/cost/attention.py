@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rooflight.cost.arguments import Arguments
+from rooflight.cost.derivation import named
 from rooflight.cost.gemm import broadcast
 from rooflight.cost.promotion import statistics
 from rooflight.cost.registry import cost_model
@@ -49,7 +50,11 @@ def kept_pairs(
     """
     if causal is None and left is None and right is None:
         return queries * keys
-    shift = 0 if causal == TOP_LEFT else keys - queries
+    return named(_kept(queries, keys, causal, left, right), "kept pairs")
+
+
+def _kept(queries: int, keys: int, causal: str | None, left: int | None, right: int | None) -> int:
+    shift = 0 if causal == TOP_LEFT or queries == keys else keys - queries
     if causal is not None:
         right = 0 if right is None else min(right, 0)
     upper = keys + queries if right is None else shift + right
@@ -96,7 +101,12 @@ def _forward(q: Tensor, k: Tensor, v: Tensor, sizes: Heads, pairs: int, bias: Mo
     return Work(sizes.flops(pairs, 1, 1), pieces(q, k, v, bias), pieces(out, stats), q.dtype)
 
 
-@cost_model("aten::scaled_dot_product_attention", family="attention_fwd", matrix=True)
+@cost_model(
+    "aten::scaled_dot_product_attention",
+    family="attention_fwd",
+    matrix=True,
+    params="q k v attn_mask dropout_p is_causal scale enable_gqa",
+)
 def scaled_dot_product_attention(args: Arguments) -> Work:
     """2*B*Hq*P*(Dqk+Dv) FLOPs for P kept pairs; causal masks are anchored at the top left.  It is a
     composite: where a fused kernel below it is recorded, that one is costed instead."""
@@ -150,7 +160,13 @@ def _torch_forward(args: Arguments, causal: int, bias: Moved, lse: bool) -> Work
     return _forward(q, k, v, sizes, pairs, bias, lse)
 
 
-@cost_model("aten::_flash_attention_forward", family="attention_fwd", matrix=True)
+@cost_model(
+    "aten::_flash_attention_forward",
+    family="attention_fwd",
+    matrix=True,
+    params="q k v cum_seq_q cum_seq_k max_q max_k dropout_p is_causal return_debug_mask scale "
+    "window_size_left window_size_right",
+)
 def flash_forward(args: Arguments) -> Work:
     """The flash kernel itself, [batch, length, heads, dim]; causal masks are anchored at the bottom
     right, windows clip them.  With cumulative lengths (packed sequences) the work is unknown."""
@@ -161,7 +177,13 @@ def flash_forward(args: Arguments) -> Work:
     return _forward(q, k, v, sizes, pairs, None, lse=True)
 
 
-@cost_model("flash_attn::_flash_attn_forward", family="attention_fwd", matrix=True)
+@cost_model(
+    "flash_attn::_flash_attn_forward",
+    family="attention_fwd",
+    matrix=True,
+    params="q k v dropout_p softmax_scale causal window_size_left window_size_right softcap "
+    "alibi_slopes return_softmax",
+)
 def flash_attn_forward(args: Arguments) -> Work:
     """The flash-attn library, [batch, length, heads, dim]; causal masks are anchored at the bottom
     right; a window of -1 is open."""
@@ -171,7 +193,13 @@ def flash_attn_forward(args: Arguments) -> Work:
     return _forward(q, k, v, sizes, pairs, None, lse=True)
 
 
-@cost_model("aten::_efficient_attention_forward", family="attention_fwd", matrix=True)
+@cost_model(
+    "aten::_efficient_attention_forward",
+    family="attention_fwd",
+    matrix=True,
+    params="q k v bias cu_seqlens_q cu_seqlens_k max_seqlen_q max_seqlen_k dropout_p custom_mask_type "
+    "compute_log_sumexp scale",
+)
 def efficient_forward(args: Arguments) -> Work:
     """The memory-efficient kernel itself, [batch, length, heads, dim], with its number for the mask:
     1 is causal from the top left, 2 from the bottom right."""
@@ -196,6 +224,8 @@ def math_attention(args: Arguments) -> Work:
     "aten::_scaled_dot_product_flash_attention_backward",
     family="attention_bwd",
     matrix=True,
+    params="dO q k v O lse cum_seq_q cum_seq_k max_q max_k dropout_p is_causal philox_seed "
+    "philox_offset scale",
 )
 def flash_backward(args: Arguments) -> Work:
     """2*B*Hq*P*(3*Dqk+2*Dv) FLOPs: the scores once more, dV, dP, dQ and dK.  Reads dO, Q, K, V, O and
@@ -204,27 +234,49 @@ def flash_backward(args: Arguments) -> Work:
     return _backward(args, heads_first, causal=TOP_LEFT if args.flag(11) else None)
 
 
-@cost_model("aten::_scaled_dot_product_flash_attention_for_cpu_backward", family="attention_bwd", matrix=True)
+@cost_model(
+    "aten::_scaled_dot_product_flash_attention_for_cpu_backward",
+    family="attention_bwd",
+    matrix=True,
+    params="dO q k v O lse dropout_p is_causal attn_mask scale",
+)
 def flash_cpu_backward(args: Arguments) -> Work:
     """As the flash backward, on the CPU."""
     causal = TOP_LEFT if args.flag(7) else None
     return _backward(args, heads_first, causal=causal, bias=args.maybe(8))
 
 
-@cost_model("aten::_flash_attention_backward", family="attention_bwd", matrix=True)
+@cost_model(
+    "aten::_flash_attention_backward",
+    family="attention_bwd",
+    matrix=True,
+    params="dO q k v O lse cum_seq_q cum_seq_k max_q max_k dropout_p is_causal rng_state unused scale "
+    "window_size_left window_size_right",
+)
 def flash_kernel_backward(args: Arguments) -> Work:
     """As the flash backward, [batch, length, heads, dim], causal from the bottom right, with windows."""
     _refuse_packed(args, 6, 7)
     return _backward(args, length_first, window=(11, 15, 16))
 
 
-@cost_model("flash_attn::_flash_attn_backward", family="attention_bwd", matrix=True)
+@cost_model(
+    "flash_attn::_flash_attn_backward",
+    family="attention_bwd",
+    matrix=True,
+    params="dO q k v O lse dq dk dv dropout_p softmax_scale causal window_size_left window_size_right "
+    "softcap alibi_slopes deterministic rng_state",
+)
 def flash_attn_backward(args: Arguments) -> Work:
     """As the flash backward, of the flash-attn library."""
     return _backward(args, length_first, window=(11, 12, 13))
 
 
-@cost_model("aten::_scaled_dot_product_efficient_attention_backward", family="attention_bwd", matrix=True)
+@cost_model(
+    "aten::_scaled_dot_product_efficient_attention_backward",
+    family="attention_bwd",
+    matrix=True,
+    params="dO q k v bias O lse philox_seed philox_offset dropout_p grad_input_mask is_causal scale",
+)
 def efficient_backward(args: Arguments) -> Work:
     """As the flash backward; reads the bias, and writes its gradient when the mask asks for it."""
     causal = TOP_LEFT if args.flag(11) else None
@@ -233,7 +285,13 @@ def efficient_backward(args: Arguments) -> Work:
     return _backward(args, heads_first, causal=causal, bias=args.maybe(4), out=5, grad_bias=grad_bias)
 
 
-@cost_model("aten::_scaled_dot_product_cudnn_attention_backward", family="attention_bwd", matrix=True)
+@cost_model(
+    "aten::_scaled_dot_product_cudnn_attention_backward",
+    family="attention_bwd",
+    matrix=True,
+    params="dO q k v O lse philox_seed philox_offset bias cum_seq_q cum_seq_k max_q max_k dropout_p "
+    "is_causal scale",
+)
 def cudnn_backward(args: Arguments) -> Work:
     """As the flash backward, of cuDNN."""
     _refuse_packed(args, 9, 10)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from rooflight.cost.arguments import Arguments, whole_number
+from rooflight.cost.derivation import named
 from rooflight.cost.registry import cost_model
 from rooflight.cost.tensor import Piece, Tensor, Unknown, product
 from rooflight.cost.work import Work, pieces
@@ -217,7 +218,8 @@ def _work(pattern: Pattern, given: int, taken: int, dtype: DType | None, ranks: 
     size = Piece(pattern.size(given, taken), dtype).bytes
     bus = None
     if size is not None and ranks is not None:
-        bus = int(size * pattern.factor(ranks))
+        factor = pattern.factor(ranks)
+        bus = named(int(size * factor), f"{size:,} x {factor}")
     elif size == 0:
         bus = 0
     reads = pieces(Piece(given, dtype)) if pattern.reads else ()
@@ -226,7 +228,9 @@ def _work(pattern: Pattern, given: int, taken: int, dtype: DType | None, ranks: 
 
 
 def _group_size(value: object) -> int | None:
-    return value if type(value) is int and 0 < value < 1 << 31 else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 < value < 1 << 31 else None
 
 
 def _ranks(ranks: int | None) -> int:

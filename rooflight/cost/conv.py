@@ -8,13 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rooflight.cost.arguments import Arguments
+from rooflight.cost.derivation import named
 from rooflight.cost.gemm import multiply_adds
 from rooflight.cost.registry import cost_model
 from rooflight.cost.tensor import INT64_MAX, Piece, Tensor, Unknown, product
 from rooflight.cost.work import Moved, Work, pieces
 
-CONV = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
-CONV_TRANSPOSE = ("input", "weight", "bias", "stride", "padding", "output_padding", "groups", "dilation")
+CONV = "input weight bias stride padding dilation groups"
+CONV_TRANSPOSE = "input weight bias stride padding output_padding groups dilation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +37,7 @@ class Layout:
     "aten::convolution_overrideable",
     family="conv_fwd",
     matrix=True,
-    params=(
-        "input",
-        "weight",
-        "bias",
-        "stride",
-        "padding",
-        "dilation",
-        "transposed",
-        "output_padding",
-        "groups",
-    ),
+    params="input weight bias stride padding dilation transposed output_padding groups",
 )
 def convolution(args: Arguments) -> Work:
     """2 * numel(out) * prod(weight dims after the first) FLOPs, the weight being [out, in/groups, taps].
@@ -278,7 +269,8 @@ def _forward(args: Arguments, at: Layout, extra: Moved = None) -> Work:
     if out is None:
         spatial = _spatial(args, at, x.dims[-taps:], w.dims[2:], transposed)
         channels = w.dims[1] * _groups(args, at) if transposed else w.dims[0]
-        out = (*x.dims[: 0 if unbatched else 1], channels, *spatial)
+        places = [named(n, f"out[{i}]") for i, n in enumerate(spatial, 1 if unbatched else 2)]
+        out = (*x.dims[: 0 if unbatched else 1], channels, *places)
     result = Piece(product(out), x.dtype)
     base = x.numel if transposed else result.elements
     flops = multiply_adds(1, base, product(w.dims[1:]), 1, x.dtype)

@@ -31,18 +31,27 @@ def estimate(call: OpCall) -> Cost:
     Example: aten::mm of [64, 128] x [128, 32] in fp32 is 2*64*128*32 = 524,288 FLOPs, reads
     4*(64*128 + 128*32) = 49,152 bytes and writes 4*64*32 = 8,192.
     """
-    if not isinstance(call.op, str):
-        return Cost(reason="unknown_op")
-    model = registry.find("collective" if _is_collective(call) else call.op)
+    model = model_of(call)
     if model is None:
         return Cost(reason="unknown_op")
     try:
-        args = Arguments(call)
-        if model.at_most is not None and len(args) > model.at_most:
-            raise Unknown("too_many_arguments")
-        return priced(_told(model.formula(args), args), model)
+        return priced(worked(Arguments(call), model), model)
     except Unknown as unknown:
         return Cost(reason=unknown.reason, family=model.family, matrix=model.matrix)
+
+
+def model_of(call: OpCall) -> CostModel | None:
+    """The model that speaks for a call, None when there is none."""
+    if not isinstance(call.op, str):
+        return None
+    return registry.find("collective" if _is_collective(call) else call.op)
+
+
+def worked(args: Arguments, model: CostModel) -> Work:
+    """The work of a call by its model's formula and by what is recorded of its results; may raise Unknown."""
+    if model.at_most is not None and len(args) > model.at_most:
+        raise Unknown("too_many_arguments")
+    return _told(model.formula(args), args)
 
 
 def _told(work: Work, args: Arguments) -> Work:
@@ -70,7 +79,7 @@ def priced(work: Work, model: CostModel) -> Cost:
     """The cost that a formula's work amounts to once its pieces are weighed."""
     read, written = total_bytes(work.reads), total_bytes(work.writes)
     flops, reason = work.flops, work.reason
-    if _writes_nothing(work):
+    if is_empty(work):
         # No kernel runs for an empty result.
         flops, read, written = 0, 0, 0
     if read is None or written is None:
@@ -94,7 +103,8 @@ def priced(work: Work, model: CostModel) -> Cost:
     )
 
 
-def _writes_nothing(work: Work) -> bool:
+def is_empty(work: Work) -> bool:
+    """Whether every result is known to hold nothing."""
     return bool(work.writes) and all(p.elements == 0 for p in work.writes or ())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from rooflight.cost.arguments import Arguments
+from rooflight.cost.derivation import named
 from rooflight.cost.registry import cost_model
 from rooflight.cost.tensor import Piece, Tensor, Unknown, product
 from rooflight.cost.work import Work, pieces
@@ -54,7 +55,9 @@ def _dims(args: Arguments, x: Tensor) -> tuple[int, ...]:
 
 
 def _flops(numel: int, n: int, factor: float) -> int:
-    return round(factor * numel * math.log2(n)) if numel and n else 0
+    if not numel or not n:
+        return 0
+    return named(round(factor * numel * math.log2(n)), f"{factor:g} x {numel:,} x log2({n:,})")
 
 
 def _mapped(x: Tensor, table: dict[str, str]) -> DType | None:

@@ -37,13 +37,27 @@ def mm(args: Arguments) -> Work:
     return _batched(args.tensor(0), args.tensor(1))
 
 
-@cost_model("aten::addmm", "aten::baddbmm", "aten::_addmm_activation", family="gemm", matrix=True, at_most=7)
+@cost_model(
+    "aten::addmm",
+    "aten::baddbmm",
+    "aten::_addmm_activation",
+    family="gemm",
+    matrix=True,
+    at_most=7,
+    params="C A B beta alpha",
+)
 def addmm(args: Arguments) -> Work:
     """beta*C + alpha*(A x B): as the product; C is read unless beta is 0.  The addition is no FLOP."""
     return _batched(args.tensor(1), args.tensor(2), _addend(args))
 
 
-@cost_model("aten::addbmm", family="gemm", matrix=True, at_most=6)
+@cost_model(
+    "aten::addbmm",
+    family="gemm",
+    matrix=True,
+    at_most=6,
+    params="C A B beta alpha",
+)
 def addbmm(args: Arguments) -> Work:
     """As baddbmm, but summed over the batch: one m x n result."""
     a, b = args.tensor(1), args.tensor(2)
@@ -66,6 +80,7 @@ def addbmm(args: Arguments) -> Work:
     family="gemm",
     matrix=True,
     at_most=4,
+    params="x weight bias",
 )
 def linear(args: Arguments) -> Work:
     """x [.., k] with a weight [n, k] (or [k]): 2*rows*n*k FLOPs.  Reads x, weight and bias."""
@@ -102,7 +117,14 @@ def mv(args: Arguments) -> Work:
     return _vector(args.tensor(0), args.tensor(1))
 
 
-@cost_model("aten::addmv", "aten::addmv_", family="gemm", matrix=True, at_most=6)
+@cost_model(
+    "aten::addmv",
+    "aten::addmv_",
+    family="gemm",
+    matrix=True,
+    at_most=6,
+    params="y A x beta alpha",
+)
 def addmv(args: Arguments) -> Work:
     """beta*y + alpha*(A x): as mv; y is read unless beta is 0."""
     return _vector(args.tensor(1), args.tensor(2), _addend(args))
@@ -117,7 +139,13 @@ def inner(args: Arguments) -> Work:
     return _contracted(a, b, a.dims[:-1] + b.dims[:-1], a.dims[-1])
 
 
-@cost_model("aten::tensordot", family="gemm", matrix=True, at_most=5)
+@cost_model(
+    "aten::tensordot",
+    family="gemm",
+    matrix=True,
+    at_most=5,
+    params="A B dims_self dims_other",
+)
 def tensordot(args: Arguments) -> Work:
     """The named dims of both are summed over: 2 FLOPs per element of the result and pair.  A composite."""
     a, b = args.tensor(0), args.tensor(1)
@@ -138,7 +166,12 @@ def outer(args: Arguments) -> Work:
     return Work(out.elements, pieces(a, b), pieces(out), _common(a, b))
 
 
-@cost_model("aten::addr", family="gemm", at_most=6)
+@cost_model(
+    "aten::addr",
+    family="gemm",
+    at_most=6,
+    params="C x y beta alpha",
+)
 def addr(args: Arguments) -> Work:
     """beta*C + alpha*outer(x, y): one multiplication per element; C is read unless beta is 0."""
     a, b = args.tensor(1), args.tensor(2)
@@ -155,7 +188,13 @@ def int_mm(args: Arguments) -> Work:
     return Work(multiply_adds(1, m, n, k, None), pieces(a, b), pieces(out), a.dtype)
 
 
-@cost_model("aten::_scaled_mm", family="gemm", matrix=True, at_most=9)
+@cost_model(
+    "aten::_scaled_mm",
+    family="gemm",
+    matrix=True,
+    at_most=9,
+    params="A B scale_a scale_b bias scale_result out_dtype use_fast_accum",
+)
 def scaled_mm(args: Arguments) -> Work:
     """(A x B) of narrow floats with scales: 2*m*n*k FLOPs, where a float4 byte holds two values.
     Reads also the scales and the bias; the result has the type of out_dtype (A's when not given)."""
@@ -167,7 +206,13 @@ def scaled_mm(args: Arguments) -> Work:
     return Work(flops, pieces(a, b, extras), pieces(out), a.dtype)
 
 
-@cost_model("aten::_grouped_mm", family="gemm", matrix=True, at_most=6)
+@cost_model(
+    "aten::_grouped_mm",
+    family="gemm",
+    matrix=True,
+    at_most=6,
+    params="A B offs bias out_dtype",
+)
 def grouped_mm(args: Arguments) -> Work:
     """Products of groups (experts): 2-D x 3-D groups the rows (2*M_total*k*n), 2-D x 2-D the inner
     dim, 3-D x 2-D the columns, 3-D x 3-D is a batch.  The sizes of the groups do not matter."""
@@ -175,7 +220,13 @@ def grouped_mm(args: Arguments) -> Work:
     return _grouped(a, b, args.maybe(2), pieces(args.maybe(3)), _out_dtype(args, 4, a))
 
 
-@cost_model("aten::_scaled_grouped_mm", family="gemm", matrix=True, at_most=10)
+@cost_model(
+    "aten::_scaled_grouped_mm",
+    family="gemm",
+    matrix=True,
+    at_most=10,
+    params="A B scale_a scale_b offs bias scale_result out_dtype use_fast_accum",
+)
 def scaled_grouped_mm(args: Arguments) -> Work:
     """As _grouped_mm, with scales that are read too; the result is bf16 unless out_dtype says other."""
     a, b = args.tensor(0), args.tensor(1)

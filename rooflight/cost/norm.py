@@ -14,7 +14,12 @@ def _stats(x: Tensor, count: int) -> Piece:
     return Piece(count, statistics(x.dtype))
 
 
-@cost_model("aten::native_layer_norm", "aten::layer_norm", family="norm")
+@cost_model(
+    "aten::native_layer_norm",
+    "aten::layer_norm",
+    family="norm",
+    params="x normalized_shape weight bias eps",
+)
 def layer_norm(args: Arguments) -> Work:
     """5 FLOPs per element, 1 more each for weight and bias.  Reads x, weight and bias, writes y and one
     fp32 mean and deviation per row."""
@@ -24,7 +29,11 @@ def layer_norm(args: Arguments) -> Work:
     return Work(flops, pieces(x, weight, bias), pieces(x.like(), _stats(x, 2 * rows)), x.dtype)
 
 
-@cost_model("aten::native_layer_norm_backward", family="norm_bwd")
+@cost_model(
+    "aten::native_layer_norm_backward",
+    family="norm_bwd",
+    params="dy x normalized_shape mean rstd weight bias mask",
+)
 def layer_norm_backward(args: Arguments) -> Work:
     """10 FLOPs per element for dx, 2 for the weight's gradient and 1 for the bias's, as the mask asks.
     Reads dy, x, mean, deviation and weight (never the bias)."""
@@ -35,7 +44,11 @@ def layer_norm_backward(args: Arguments) -> Work:
     return _backward(x, mask, moved, weight.numel if weight else _row_size(x, args.ints(2)))
 
 
-@cost_model("aten::native_group_norm", family="norm")
+@cost_model(
+    "aten::native_group_norm",
+    family="norm",
+    params="x weight bias N C HxW groups eps",
+)
 def group_norm(args: Arguments) -> Work:
     """As layer_norm, with a mean and deviation per sample and group."""
     x, weight, bias = args.tensor(0), args.maybe(1), args.maybe(2)
@@ -47,7 +60,12 @@ def group_norm(args: Arguments) -> Work:
     return Work(flops, pieces(x, weight, bias), writes, x.dtype)
 
 
-@cost_model("aten::group_norm", "aiter::_groupnorm_run", family="norm")
+@cost_model(
+    "aten::group_norm",
+    "aiter::_groupnorm_run",
+    family="norm",
+    params="x groups weight bias eps",
+)
 def group_norm_composite(args: Arguments) -> Work:
     """As native_group_norm, (x, groups, weight, bias): a composite that writes y alone."""
     x, weight, bias = args.tensor(0), args.maybe(2), args.maybe(3)
@@ -55,7 +73,11 @@ def group_norm_composite(args: Arguments) -> Work:
     return Work(flops, pieces(x, weight, bias), pieces(x.like()), x.dtype, "composite")
 
 
-@cost_model("aten::native_group_norm_backward", family="norm_bwd")
+@cost_model(
+    "aten::native_group_norm_backward",
+    family="norm_bwd",
+    params="dy x mean rstd weight N C HxW groups mask",
+)
 def group_norm_backward(args: Arguments) -> Work:
     """As layer_norm's backward: (dy, x, mean, deviation, weight, sizes, groups, mask)."""
     dy, x, weight = args.tensor(0), args.tensor(1), args.maybe(4)
@@ -99,7 +121,11 @@ def batch_norm_evaluation(args: Arguments) -> Work:
     return Work(2 * x.numel, pieces(x, [args.maybe(i) for i in (1, 2, 3, 4)]), pieces(x.like()), x.dtype)
 
 
-@cost_model("aten::native_batch_norm_backward", family="norm_bwd")
+@cost_model(
+    "aten::native_batch_norm_backward",
+    family="norm_bwd",
+    params="dy x weight running_mean running_var save_mean save_invstd train eps mask",
+)
 def batch_norm_backward(args: Arguments) -> Work:
     """As layer_norm's backward.  In training the saved statistics are read, in evaluation the running
     ones: (dy, x, weight, running mean and variance, saved mean and deviation, train, eps, mask)."""
@@ -118,14 +144,22 @@ def vendor_batch_norm_backward(args: Arguments) -> Work:
     return _backward(x, (True, True, True), moved, _channels(x))
 
 
-@cost_model("aten::rms_norm", family="norm")
+@cost_model(
+    "aten::rms_norm",
+    family="norm",
+    params="x normalized_shape weight eps",
+)
 def rms_norm(args: Arguments) -> Work:
     """3 FLOPs per element (square and add, scale) and 1 for the weight.  A composite; y alone."""
     work = _rms(args.tensor(0), args.maybe(2))
     return Work(work.flops, work.reads, work.writes, work.dtype, "composite")
 
 
-@cost_model("aten::_fused_rms_norm", family="norm")
+@cost_model(
+    "aten::_fused_rms_norm",
+    family="norm",
+    params="x normalized_shape weight eps",
+)
 def fused_rms_norm(args: Arguments) -> Work:
     """As rms_norm; writes also one fp32 factor per row."""
     x, weight = args.tensor(0), args.maybe(2)
@@ -134,7 +168,13 @@ def fused_rms_norm(args: Arguments) -> Work:
     return Work(work.flops, work.reads, pieces(x.like(), _stats(x, rows)), x.dtype)
 
 
-@cost_model("_C::rms_norm", "sgl_kernel::rmsnorm", "sgl_kernel::gemma_rmsnorm", family="norm")
+@cost_model(
+    "_C::rms_norm",
+    "sgl_kernel::rmsnorm",
+    "sgl_kernel::gemma_rmsnorm",
+    family="norm",
+    params="result x weight eps",
+)
 def rms_norm_into(args: Arguments) -> Work:
     """As rms_norm, of serving engines: (result, x, weight, eps)."""
     return _rms(args.tensor(1), args.maybe(2))
@@ -147,6 +187,7 @@ def rms_norm_into(args: Arguments) -> Work:
     "aiter::rms_norm",
     "aiter::rmsnorm2d_fwd",
     family="norm",
+    params="x weight eps",
 )
 def rms_norm_plain(args: Arguments) -> Work:
     """As rms_norm, of serving engines: (x, weight, eps)."""
@@ -161,6 +202,7 @@ def rms_norm_plain(args: Arguments) -> Work:
     "flashinfer::fused_add_rmsnorm",
     "vllm_ir::fused_add_rms_norm",
     family="norm",
+    params="x residual weight eps",
 )
 def fused_add_rms_norm(args: Arguments) -> Work:
     """x and residual are added (1 FLOP) and normalised (3 + 1); both are read, both are written."""
@@ -169,7 +211,11 @@ def fused_add_rms_norm(args: Arguments) -> Work:
     return Work(flops, pieces(x, residual, weight), pieces(x.like(), residual.like()), x.dtype)
 
 
-@cost_model("aten::_fused_rms_norm_backward", family="norm_bwd")
+@cost_model(
+    "aten::_fused_rms_norm_backward",
+    family="norm_bwd",
+    params="dy x normalized_shape rstd weight mask",
+)
 def rms_norm_backward(args: Arguments) -> Work:
     """7 FLOPs per element for dx (6 without a weight), 2 for the weight's gradient."""
     dy, x, weight = args.tensor(0), args.tensor(1), args.maybe(4)

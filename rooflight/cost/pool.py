@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rooflight.cost.arguments import Arguments
+from rooflight.cost.derivation import named
 from rooflight.cost.promotion import INT64
 from rooflight.cost.registry import cost_model
 from rooflight.cost.tensor import Piece, Tensor, Unknown, product
@@ -49,7 +50,7 @@ class Windows:
         sizes = x.dims[-rank:]
         shape = list(zip(sizes, self.kernel, stride, pad, dilation, strict=True))
         planes = product(x.dims[:-rank])
-        outs = [pooled(*dims, ceil) for dims in shape]
+        outs = [named(pooled(*dims, ceil), f"windows[{i}]") for i, dims in enumerate(shape)]
         self.out = product([planes, *outs])
         read = [touched(s, o, k, st, p, d) for (s, k, st, p, d), o in zip(shape, outs, strict=True)]
         self.touched = min(product([planes, *read]), x.unique)

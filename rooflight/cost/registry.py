@@ -21,9 +21,10 @@ class CostModel:
     """A formula with the ops it speaks for.
 
     ``family`` is the op family, in the vocabulary of the kernel names; ``matrix`` says that the
-    matrix units are meant to do it.  ``params`` names the arguments by position, where callers may
-    want to give them by name.  ``at_most`` is the longest argument list that any overload has: some
-    recorders of TorchScript wrote down the interpreter's whole stack, and its start is something else.
+    matrix units are meant to do it.  ``params`` names the arguments by position, for callers that give
+    them by name and for those who ask how a cost comes about.  ``at_most`` is the longest argument list
+    that any overload has: some recorders of TorchScript wrote down the interpreter's whole stack, and
+    its start is something else.
     """
 
     formula: Formula
@@ -49,16 +50,17 @@ def cost_model(
     family: str,
     matrix: bool = False,
     prefixes: tuple[str, ...] = (),
-    params: tuple[str, ...] = (),
+    params: str = "",
     at_most: int | None = None,
 ) -> Callable[[Formula], Formula]:
-    """Sign a formula in for the ops ``names`` and for every op that starts with one of ``prefixes``.
+    """Sign a formula in for the ops ``names`` and for every op that starts with one of ``prefixes``;
+    ``params`` are the names of its arguments with blanks between them.
 
     Raises ValueError for a name that is taken, for one given twice and for a formula without words.
     """
 
     def sign_in(formula: Formula) -> Formula:
-        model = CostModel(formula, names, family, matrix, prefixes, params, at_most)
+        model = CostModel(formula, names, family, matrix, prefixes, tuple(params.split()), at_most)
         if not model.doc:
             raise ValueError(f"the cost model of {names or prefixes} has no docstring")
         for table, keys in ((_BY_NAME, names), (_BY_PREFIX, prefixes)):

@@ -1,0 +1,68 @@
+"""What the reasons of costs mean, and where the missing fact could be had."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Reason(NamedTuple):
+    """``meaning``, and what to do about it; ``remedy`` is empty where nothing is missing."""
+
+    meaning: str
+    remedy: str = ""
+
+
+_SHAPES = "record with torch.profiler.profile(record_shapes=True)"
+_VALUES = "record with a torch that writes Concrete Inputs and Input Strides, and record_shapes=True"
+_GRAPH = "add an execution trace of the same run (torch.profiler.ExecutionTraceObserver)"
+_COUNTERS = "hardware counters of the kernel tell what its arguments cannot"
+_COMM = "the args of the collective's kernel hold its message: record with a torch and NCCL that write them"
+
+REASONS = {
+    "unknown_op": Reason("no formula for this op", _COUNTERS),
+    "no_shapes": Reason(
+        "the recording has no dims (record_shapes was off, or a list was too long for it)",
+        f"{_SHAPES}; of lists and results: {_GRAPH}",
+    ),
+    "no_values": Reason("the size depends on concrete values, which older recordings do not have", _VALUES),
+    "no_strides_recorded": Reason(
+        "the result's size depends on a convolution's strides, which older recordings do not have",
+        f"{_VALUES}, or keep the backward pass in the recording",
+    ),
+    "dtype_unknown": Reason(
+        "the element type is not recorded: lists of tensors, recordings of 2021 and before",
+        f"{_GRAPH}; a single op takes --dtype",
+    ),
+    "composite": Reason(
+        "built of ops that are costed themselves; the figure, where there is one, is a lower bound",
+        "look at the ops inside it, which the recording has as rows of their own",
+    ),
+    "data_dependent": Reason("the work depends on values", f"{_GRAPH}: it has the size of the result"),
+    "lengths_are_values": Reason(
+        "the lengths of packed or paged sequences are values, which no recording holds", _COUNTERS
+    ),
+    "routing_is_values": Reason("which experts do the work depends on values", _COUNTERS),
+    "no_convention": Reason("FLOPs of this op have no agreed count", _COUNTERS),
+    "roles_unknown": Reason("a compiler's kernel: the roles of its arguments cannot be seen", _COUNTERS),
+    "fused": Reason("a compiler's kernel: its FLOPs cannot be seen", _COUNTERS),
+    "weights_packed": Reason(
+        "the weights are packed in an order of their own, so that their dims do not tell the product's",
+        _COUNTERS,
+    ),
+    "bad_shapes": Reason("what is recorded does not fit the op", "look at the row in the recording"),
+    "too_many_arguments": Reason(
+        "more arguments than any overload has: some recorders wrote the interpreter's whole stack",
+        "record with a newer torch",
+    ),
+    "out_of_range": Reason("larger than any tensor can be", "look at the row in the recording"),
+    "overlapping_strides": Reason("the layout overlaps itself in a way that is too large to count"),
+    "collective_unknown": Reason("a message that does not say which collective it is", _COMM),
+    "direction_unknown": Reason("a copy that does not say from where to where"),
+    "no_bytes": Reason("a copy or fill that does not say how much", "newer recorders write the bytes"),
+    "aux_kernel": Reason("a helper beside the op's main kernel, which has its FLOPs"),
+    "dO of ...": Reason("dims that the row lacks are those of this other row of the same call"),
+    "dims of ...": Reason("dims that the row lacks are those of this other row of the same call"),
+    "execution trace": Reason(
+        "inputs or the size of the result are from the execution trace that was given beside the trace"
+    ),
+}
