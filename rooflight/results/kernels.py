@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rooflight.attribution.launches import Links
 from rooflight.attribution.modules import ModulePaths
@@ -63,12 +63,22 @@ def _occupancy(g: Group, device: DeviceProperties | None) -> Occupancy | None:
 
 
 def kernel_rows(
-    timeline: Timeline, links: Links, groups: Sequence[Group], regimes: Sequence[Verdict]
+    timeline: Timeline,
+    links: Links,
+    groups: Sequence[Group],
+    regimes: Sequence[Verdict],
+    above: Mapping[int, str],
 ) -> tuple[list[Kernel], list[int]]:
-    """The rows, largest total time first, and the row of each group; ``share_pct`` is of all GPU work."""
+    """The rows, largest total time first, and the row of each group; ``share_pct`` is of all GPU work.
+
+    ``above`` holds the cause by place in ``groups`` of those that were faster than the datasheet allows.
+    """
     total = sum(g.total_ns for g in groups)
     paths = ModulePaths(timeline)
     rows = [_row(timeline, g, v, total) for g, v in zip(groups, regimes, strict=True)]
+    for i, cause in above.items():
+        reasons = (rows[i].cost_reason, f"faster than the datasheet allows: {cause}")
+        rows[i].above_peak, rows[i].cost_reason = True, "; ".join(filter(None, reasons))
     for kernel, g in zip(rows, groups, strict=True):
         kernel.module_path = paths.of(int(links.module[g.rows[0]]))
     order = sorted(range(len(rows)), key=lambda i: _place(rows[i]))
@@ -93,6 +103,6 @@ def _row(timeline: Timeline, g: Group, verdict: Verdict, total: int) -> Kernel:
     row.op, row.module, row.dtype = g.op, g.module, g.work.dtype
     row.input_dims, row.input_types = cut(g.dims), cut(g.types)
     row.origin, row.cost_reason = g.origin, g.cost.reason
-    row.roof_side, row.above_peak = g.bound.side, g.bound.above_datasheet(g.t_ns)
+    row.roof_side = g.bound.side
     row.regime, row.reason = verdict.regime, verdict.reason
     return row

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,12 +24,14 @@ _ORIGINS = ("measured", "modelled", "inferred", "unknown")
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was found on the way to the verdicts; ``n_steps`` counts the steps that they rest on."""
+    """What was found on the way to the verdicts; ``n_steps`` counts the steps that they rest on, ``above``
+    has the likely cause by place in ``groups`` of those that beat the datasheet."""
 
     timeline: Timeline
     links: Links
     groups: Sequence[Group]
     regimes: Sequence[Verdict]
+    above: Mapping[int, str]
     is_comm: Mask
     roofs: Sequence[Roofs]
     sku_inferred: bool
@@ -165,9 +168,10 @@ def _of_roofs(seen: Seen) -> Iterator[Flag]:
     assumed = sum(g.bound.math_type_assumed for g, _ in kernels)
     if assumed:
         yield Flag("math_type_assumed", assumed, "fp32 matrix kernels whose names do not tell TF32 from fp32")
-    above = sum(g.bound.above_datasheet(g.t_ns) for g, _ in kernels)
+    above = Counter(why for i, why in seen.above.items() if seen.groups[i].kind == GpuKind.KERNEL)
     if above:
-        yield Flag("above_peak", above, "kernel groups faster than the datasheet allows: look at their cost")
+        whys = "; ".join(f"{n}: {why}" for why, n in above.most_common())
+        yield Flag("above_peak", above.total(), f"kernel groups faster than the datasheet allows ({whys})")
     if any(factor_assumed(seen, device) for device in range(len(seen.roofs))):
         yield Flag("factor_assumed", None, "practical roofs rest on an assumed efficiency: run a calibration")
 

@@ -26,7 +26,7 @@ from rooflight.regimes.kernels import Verdict
 from rooflight.regimes.partition import RANK, Partition, partition
 from rooflight.regimes.quality import Grade, QualityFacts, grade
 from rooflight.regimes.steps import summed, unexplained_idle
-from rooflight.results import quality
+from rooflight.results import above, quality
 from rooflight.results.attribution import Delays, graph_launches, launch_delays
 from rooflight.results.cpu import CpuRecording, cpu_recording
 from rooflight.results.devices import kernel_sum
@@ -129,7 +129,12 @@ class Stages:
     @cached_property
     def table(self) -> tuple[list[Kernel], list[int]]:
         """The kernel table, and the place in it of each group."""
-        return kernel_rows(self.timeline, self.links, self.groups.rows, self.regimes)
+        return kernel_rows(self.timeline, self.links, self.groups.rows, self.regimes, self.above)
+
+    @cached_property
+    def above(self) -> dict[int, str]:
+        """Why groups were faster than the datasheet allows, by place in the groups."""
+        return above.causes(self.timeline, self.links, self.groups.rows, self.devices.roofs)
 
     @cached_property
     def window(self) -> tuple[int, int]:
@@ -202,6 +207,7 @@ class Stages:
             links=self.links,
             groups=self.groups.rows,
             regimes=self.regimes,
+            above=self.above,
             is_comm=self.is_comm,
             roofs=self.devices.roofs,
             sku_inferred=self.devices.inferred,

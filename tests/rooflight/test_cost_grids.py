@@ -60,7 +60,8 @@ def test_name_and_grid_tell_what_is_moved(name: str, read_bytes: int, written: i
         # What is read and what is written differ in type.
         (
             f"{UNROLLED}direct_copy_kernel_cuda(at::TensorIteratorBase&)::{{lambda(float)#1}}, "
-            "at::detail::Array<char*, 2>, at::native::memory::LoadWithCast<1>, at::native::memory::StoreWithCast>(int)"
+            "at::detail::Array<char*, 2>, at::native::memory::LoadWithCast<1>, "
+            "at::native::memory::StoreWithCast>(int)"
         ),
         f"{PREFIX}(anonymous namespace)::CompareEqFunctor<float>, at::detail::Array<char*, 3> >(int)",
         (
