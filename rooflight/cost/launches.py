@@ -15,17 +15,19 @@ from typing import Any
 import numpy as np
 
 from rooflight.attribution.launches import Links
+from rooflight.attribution.replays import GRAPH_LAUNCHES
 from rooflight.cost.assign import assign
 from rooflight.cost.estimate import estimate
-from rooflight.cost.model import Cost, OpCall
+from rooflight.cost.model import UNKNOWN, Cost, OpCall
 from rooflight.cost.registry import family_of
 from rooflight.cost.relatives import BACKWARD, RELATED, completed, typed
 from rooflight.kernels import KernelName
-from rooflight.trace.tables import I32, I64, GpuKind, HostKind, Mask, combined, distinct, rows_by
+from rooflight.trace.tables import I32, I64, GpuKind, HostKind, Mask, combined, distinct, rows_by, values_at
 from rooflight.trace.timeline import OpArgs, Timeline
 
 _NO_LAUNCH = Cost(reason="no launch in the file")
 _NO_OP = Cost(reason="no op encloses the launch")
+_REPLAYED = Cost(reason="graph replay: no op of its own; an eager recording beside it names its kernels")
 _COMPOSITE = Cost(reason="composite")
 _NOT_VALID = Cost(reason="no usable interval")
 
@@ -77,6 +79,7 @@ class _Attacher:
         own_args = (kind == GpuKind.KERNEL) & (comm >= 0)
         self._collectives(rows[own_args])
         self._ops(rows[(kind == GpuKind.KERNEL) & ~own_args])
+        self._replayed(rows)
         return LaunchCosts(tuple(self._table), self._index, self._op)
 
     def _place(self, cost: Cost) -> int:
@@ -132,6 +135,14 @@ class _Attacher:
         for cost_op, at in rows_by(chosen):
             self._share(cost_op, rows[at].tolist())
 
+    def _replayed(self, rows: I64) -> None:
+        """What a graph launch started and nothing explains: the op around the launch is the work of none."""
+        names = np.array(self._timeline.name_ids(*GRAPH_LAUNCHES), np.int64)
+        rows = rows[np.isin(values_at(self._timeline.host.name, self._links.launch[rows], -1), names)]
+        unknown = np.array([c.origin == UNKNOWN for c in self._table], bool)
+        rows = rows[unknown[self._index[rows]]]
+        self._index[rows] = self._place(_REPLAYED)
+
     def _singles(self, rows: I64, ops: I64) -> None:
         """Ops that launched one kernel, each distinct pair of call and kernel once."""
         host = self._timeline.host
@@ -155,6 +166,8 @@ class _Attacher:
         """The innermost op with a formula and recorded inputs at or around each op; else the op itself."""
         host, outside = self._timeline.host, len(self._timeline.host)
         known = np.array([family is not None for family in self._families], bool)
+        # It names the collective in args of the kernel; where those are missing, the op around it has dims.
+        known[self._timeline.name_ids("record_param_comms")] = False
         found = np.append((host.args >= 0) & known[host.name], True)
         at = np.where(found, np.arange(outside + 1), np.append(self._parents, -1) % (outside + 1))
         # Each round looks twice as far up.

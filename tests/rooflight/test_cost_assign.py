@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rooflight import analyze
 from rooflight.cost import Cost, OpCall, estimate
 from rooflight.cost.assign import assign, conv_backward_shares, shares
+from tests.drawing import timeline_from_events
 
 GEMM = Cost(1000, 300, 100, "modelled", dtype="bf16", matrix=True, family="gemm")
 MM = OpCall("aten::mm")
@@ -148,3 +152,24 @@ def test_the_flops_of_an_op_are_those_of_its_kernels(kernels: list[tuple[str, in
     call = backward("[True, True, True]")
     for cost, of in ((GEMM, MM), (estimate(call), call)):
         assert sum(p.flops or 0 for p in assign(cost, of, kernels)) == cost.flops
+
+
+def test_a_collective_without_args_is_costed_from_the_op_around_it() -> None:
+    """Recorders of 2023 named neither collective nor size with the kernel.  all_to_all of 6,144 floats in and
+    6,144 out: 24,576 bytes read and as many written, 0 FLOPs; how many ranks took part stands nowhere."""
+    events = [
+        op("c10d::alltoall_base_", 0, 10, [[6144], [6144], *[[]] * 4], ["float", "float", *[""] * 4]),
+        op("record_param_comms", 1, 8, [[6144], [], [], [], [], [], []], ["float", *[""] * 6]),
+        {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": 1, "ts": 2, "dur": 1,
+         "args": {"correlation": 1}},
+        {"ph": "X", "cat": "kernel", "name": "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclDevComm*)",
+         "pid": 0, "tid": 7, "ts": 20, "dur": 30, "args": {"device": 0, "stream": 7, "correlation": 1}},
+    ]  # fmt: skip
+    (row,) = analyze(timeline_from_events(events)).document.ranks[0].kernels
+    assert (row.flops, row.bytes, row.origin) == (0, 2 * 4 * 6144, "modelled")
+    assert (row.op, row.input_dims) == ("record_param_comms", "[[6144], [6144], [], [], [], []]")
+
+
+def op(name: str, ts: float, dur: float, dims: list[Any], types: list[str]) -> dict[str, Any]:
+    args = {"Input Dims": dims, "Input type": types}
+    return {"ph": "X", "cat": "cpu_op", "name": name, "pid": 9, "tid": 1, "ts": ts, "dur": dur, "args": args}
