@@ -1,6 +1,14 @@
 """Attention: fused kernels, which never write the matrix of scores.
 
 Forward is two products per kept (query, key) pair, backward five (the scores are computed again).
+
+Not counted: the softmax, the scale, a bias's addition, dropout and its random state, the sums that a split
+over the keys writes; pairs that a mask leaves out.
+
+Source: five products backward to two forward as in flash-attention's benchmark, 2.5 to 1
+(Dao-AILab/flash-attention benchmarks/benchmark_flash_attention.py, read 2026-12-02) and in torch's
+FlopCounterMode; both differ from here under a causal mask, where the benchmark takes half of the square,
+torch all of it, and we the pairs that are kept.
 """
 
 from __future__ import annotations

@@ -1,5 +1,12 @@
 """Communication between devices.  0 FLOPs.  The bytes are what the local memory sees at least; the bus bytes
-follow nccl-tests, so that bus bytes over time compare with the speed of the link whatever the collective."""
+follow nccl-tests, so that bus bytes over time compare with the speed of the link whatever the collective.
+
+Not counted: the additions of a reduction; the buffers and further passes of an algorithm (ring, tree,
+protocol).
+
+Source: the factors of the bus bytes are those of nccl-tests (NVIDIA/nccl-tests doc/PERFORMANCE.md
+@03a204a1, read 2026-12-02).
+"""
 
 from __future__ import annotations
 

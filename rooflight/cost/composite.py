@@ -1,4 +1,9 @@
-"""Ops that are built of others and whose own row does not tell their work."""
+"""Ops that are built of others and whose own row does not tell their work.
+
+Not counted: all of it, here: the ops inside are costed.
+
+Source: a convention of our own: work is counted once, at the innermost op with a formula.
+"""
 
 from __future__ import annotations
 

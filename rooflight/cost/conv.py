@@ -1,6 +1,13 @@
 """Convolutions: forward, transposed, and their gradients.
 
-Taps that fall on the padding are counted, as every implementation's own count does; the bias is not.
+Taps that fall on the padding are counted, as every
+implementation's own count does.
+
+Not counted: the bias, an activation in the epilogue, and what an algorithm moves besides (unfolded windows,
+transformed tiles, changes of layout).
+
+Source: torch's own FlopCounterMode for the forward pass and both gradients (pytorch/pytorch
+torch/utils/flop_counter.py @0140b62d, read 2026-12-02). Bytes are our own convention.
 """
 
 from __future__ import annotations

@@ -1,5 +1,10 @@
 """Moves without arithmetic: copies, casts, fills, joins, and the ops that only look differently at the
-same memory.  0 FLOPs."""
+same memory.  0 FLOPs.
+
+Not counted: the conversion of a cast; parts of a memory line that a strided copy moves and does not need.
+
+Source: a convention of our own.
+"""
 
 from __future__ import annotations
 

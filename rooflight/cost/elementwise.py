@@ -1,6 +1,12 @@
 """Elementwise ops.  FLOPs are a convention: 1 per element of the (broadcast) result, more where said.
 
 Each operand is read once, unbroadcast; the result has the type that torch promotes to.
+
+Not counted: that a division or an exponential takes more instructions than an addition; conversions of type
+on the way.
+
+Source: the FLOPs are a convention of our own; the type of the result follows torch's type promotion
+(https://docs.pytorch.org/docs/stable/tensor_attributes.html, read 2026-12-02).
 """
 
 from __future__ import annotations

@@ -1,4 +1,12 @@
-"""Matrix products.  A multiply-add is 2 FLOPs; what is added afterwards (bias, beta * C) is not counted."""
+"""Matrix products.  A multiply-add is 2 FLOPs.
+
+Not counted: what is done to the result afterwards (a bias, beta * C, scales, an activation), and what a
+library moves besides (partial sums of a split inner dim, repacked operands).
+
+Source: mm, addmm, bmm and baddbmm count as in torch's own FlopCounterMode (pytorch/pytorch
+torch/utils/flop_counter.py @0140b62d, read 2026-12-02); the other products follow from them. Bytes are our
+own convention.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Gathers, scatters and lookups.  Bytes are bounds: an element that is asked for twice may be read once."""
+"""Gathers, scatters and lookups.  Bytes are bounds: an element that is asked for twice may be read once.
+
+Not counted: the arithmetic of places; parts of a memory line that are moved and not asked for; atomic
+updates that meet.
+
+Source: a convention of our own.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Losses.  Where no convention for FLOPs is agreed they are unknown; the bytes are not."""
+"""Losses.  Where no convention for FLOPs is agreed they are unknown; the bytes are not.
+
+Not counted: partial sums of the reduction.
+
+Source: a convention of our own.
+"""
 
 from __future__ import annotations
 

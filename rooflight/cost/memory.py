@@ -1,4 +1,9 @@
-"""Copies and fills by the driver, whose bytes are recorded with them: origin ``measured``."""
+"""Copies and fills by the driver, whose bytes are recorded with them: origin ``measured``.
+
+Not counted: the host's memory: only the device's is.
+
+Source: the bytes that the profiler records with each copy.
+"""
 
 from __future__ import annotations
 

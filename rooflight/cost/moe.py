@@ -1,4 +1,9 @@
-"""Mixtures of experts in one op."""
+"""Mixtures of experts in one op.
+
+Not counted: the choice of the experts and the sum over their results, where the products are known.
+
+Source: a convention of our own.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,11 @@
 """Normalisations.  FLOPs are a convention: per element 5 for the statistics and scaling (mean 1, centre 1,
-square and add 2, scale 1), 1 each for weight and bias; mean and deviation are kept in fp32."""
+square and add 2, scale 1), 1 each for weight and bias; mean and deviation are kept in fp32.
+
+Not counted: per row: the division, epsilon and root; a second pass over an input that does not stay in the
+cache.
+
+Source: a convention of our own.
+"""
 
 from __future__ import annotations
 

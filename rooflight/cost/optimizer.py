@@ -2,6 +2,11 @@
 
 The element type of a list is recorded by an execution trace only: without one FLOPs are known, bytes are
 not (``dtype_unknown``) unless the kernel's name tells the type.
+
+Not counted: what is computed once per step and not per parameter (corrections of the bias, powers of the
+betas).
+
+Source: a convention of our own: the additions, products, divisions and roots of each rule.
 """
 
 from __future__ import annotations

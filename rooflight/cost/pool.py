@@ -1,4 +1,9 @@
-"""Pooling and resampling.  FLOPs are a convention."""
+"""Pooling and resampling.  FLOPs are a convention.
+
+Not counted: the division of an average; the arithmetic of places and weights.
+
+Source: a convention of our own.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Random numbers and dropout.  What a generator computes per number has no convention: FLOPs unknown."""
+"""Random numbers and dropout.  What a generator computes per number has no convention: FLOPs unknown.
+
+Not counted: the generator's arithmetic and its state.
+
+Source: a convention of our own.
+"""
 
 from __future__ import annotations
 

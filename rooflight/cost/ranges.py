@@ -1,5 +1,10 @@
 """Tensors made of a rule: counts up to an end, even steps, the unit matrix.  What is computed per element
-has no convention: FLOPs unknown."""
+has no convention: FLOPs unknown.
+
+Not counted: the arithmetic of the rule.
+
+Source: a convention of our own; types as torch's documentation of each op gives them.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,10 @@
 """Sums, extremes and their kin, and scans.  FLOPs are a convention: 1 per input element, 2 for norms,
-4 for variances and log-sum-exp.  The FLOPs of an expanded input count every element, its bytes do not."""
+4 for variances and log-sum-exp.  The FLOPs of an expanded input count every element, its bytes do not.
+
+Not counted: partial results that a split reduction writes and reads again; the division of a mean.
+
+Source: a convention of our own.
+"""
 
 from __future__ import annotations
 

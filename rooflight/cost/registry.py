@@ -1,7 +1,7 @@
 """Where the formulas sign in: one decorator, no central table.
 
 A formula takes the :class:`Arguments` of a call and answers its :class:`Work`, or raises Unknown.
-Its docstring becomes its section of docs/costs.md.
+Its docstring becomes its section of the page of its family, docs/costs/.
 """
 
 from __future__ import annotations

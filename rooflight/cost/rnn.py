@@ -1,4 +1,9 @@
-"""Recurrent layers: the matrix part."""
+"""Recurrent layers: the matrix part.
+
+Not counted: the gates' elementwise arithmetic, dropout between layers, the biases.
+
+Source: a convention of our own: each step is the products that it holds.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Softmax.  FLOPs are a convention: 5 per element forward (maximum, subtract, exponential, sum, divide)."""
+"""Softmax.  FLOPs are a convention: 5 per element forward (maximum, subtract, exponential, sum, divide).
+
+Not counted: that an exponential takes more than one instruction; a second pass over rows that do not stay
+in the cache.
+
+Source: a convention of our own.
+"""
 
 from __future__ import annotations
 

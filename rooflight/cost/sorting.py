@@ -1,4 +1,9 @@
-"""Sorting, searching and counting.  The work depends on the values: FLOPs are unknown, sizes are not."""
+"""Sorting, searching and counting.  The work depends on the values: FLOPs are unknown, sizes are not.
+
+Not counted: the passes in between: input and result are counted once.
+
+Source: a convention of our own.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,11 @@
 
 FLOPs are unknown, whatever op names the kernel's name lists: a fused "addmm" is only its epilogue.
 Bytes are inferred.
+
+Not counted: FLOPs of any kind; what a kernel keeps in a workspace.
+
+Source: a convention of our own, on the names and the order of arguments that torch's Inductor gives its
+kernels.
 """
 
 from __future__ import annotations
