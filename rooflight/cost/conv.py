@@ -143,6 +143,34 @@ def slow_conv(args: Arguments) -> Work:
     return _forward(args, Layout(bias=3, stride=4, padding=5, dilation=None))
 
 
+@cost_model("aten::slow_conv_transpose2d", "aten::slow_conv_transpose3d", family="conv_fwd", matrix=True)
+def slow_conv_transpose(args: Arguments) -> Work:
+    """As the transposed convolution, of the native fallback: the kernel size comes before the bias."""
+    layout = Layout(bias=3, stride=4, padding=5, output_padding=6, dilation=7, transposed=True)
+    return _forward(args, layout)
+
+
+@cost_model("aten::im2col", family="conv_aux")
+def im2col(args: Arguments) -> Work:
+    """(x, kernel, dilation, padding, stride): each window written out as a column; 0 FLOPs."""
+    x, kernel = args.tensor(0), _planar(args, 1)
+    if len(x.dims) not in (3, 4):
+        raise Unknown("bad_shapes")
+    sizes = _spatial(args, Layout(stride=4, padding=3, dilation=2), x.dims[-2:], kernel, False)
+    out = product([*x.dims[:-2], *kernel, *sizes])
+    return Work(0, pieces(x), pieces(Piece(out, x.dtype)), x.dtype)
+
+
+@cost_model("aten::col2im", family="conv_aux")
+def col2im(args: Arguments) -> Work:
+    """(columns, size, kernel, ..): columns summed back into an image, 1 FLOP per element of them."""
+    x, size, taps = args.tensor(0), _planar(args, 1), product(_planar(args, 2))
+    if len(x.dims) not in (2, 3) or not taps or x.dims[-2] % taps:
+        raise Unknown("bad_shapes")
+    out = product([*x.dims[:-2], x.dims[-2] // taps, *size])
+    return Work(x.numel, pieces(x), pieces(Piece(out, x.dtype)), x.dtype)
+
+
 @cost_model(
     "aten::_conv_depthwise2d",
     "aten::conv_depthwise3d",
@@ -329,6 +357,14 @@ def _per_dim(args: Arguments, i: int | None, n: int, default: int) -> tuple[int,
     if len(values) != n or any(not default <= v <= INT64_MAX for v in values):
         raise Unknown("bad_shapes")
     return values
+
+
+def _planar(args: Arguments, i: int) -> tuple[int, ...]:
+    """A height and a width; one number is both."""
+    sizes = args.sizes(i)
+    if len(sizes) not in (1, 2):
+        raise Unknown("bad_shapes")
+    return sizes * 2 if len(sizes) == 1 else sizes
 
 
 def _groups(args: Arguments, at: Layout) -> int:

@@ -17,6 +17,11 @@ from rooflight.cost.work import COMPOSITE, NOTHING, Work, pieces
 from rooflight.dtypes import DType
 from rooflight.trace.timeline import EXECUTION_TRACE
 
+# Views that were asked for as copies.
+_COPIES = (
+    *("view", "_reshape", "permute", "transpose", "t", "squeeze", "unsqueeze", "alias", "detach"),
+    *("split", "split_with_sizes", "unbind", "lift_fresh"),
+)
 _TO_DTYPE = 5  # arguments of to(dtype, non_blocking, copy, memory_format), which cannot change the device
 
 
@@ -44,6 +49,10 @@ def copy_(args: Arguments) -> Work:
     "aten::pixel_shuffle",
     "aten::pixel_unshuffle",
     "aten::channel_shuffle",
+    "aten::native_channel_shuffle",
+    "aten::fliplr",
+    "aten::flipud",
+    *(f"aten::{name}_copy" for name in _COPIES),
     family="copy",
 )
 def clone(args: Arguments) -> Work:
@@ -77,6 +86,8 @@ def to(args: Arguments) -> Work:
     "aten::flatten",
     "aten::resolve_conj",
     "aten::resolve_neg",
+    "aten::reshape_as",
+    "aten::ravel",
     family="copy",
 )
 def contiguous(args: Arguments) -> Work:
@@ -113,7 +124,15 @@ def repeat_interleave(args: Arguments) -> Work:
 
 
 @cost_model(
-    "aten::cat", "aten::_cat", "aten::stack", "aten::concat", "aten::hstack", "aten::vstack", family="copy"
+    "aten::cat",
+    "aten::_cat",
+    "aten::stack",
+    "aten::concat",
+    "aten::hstack",
+    "aten::vstack",
+    "aten::dstack",
+    "aten::column_stack",
+    family="copy",
 )
 def cat(args: Arguments) -> Work:
     """Reads every part and writes the whole, in the type that holds all.  The type of a list's elements is
@@ -156,6 +175,19 @@ def fill(args: Arguments) -> Work:
     return Work(0, (), pieces(x.like()), x.dtype)
 
 
+@cost_model("aten::fill", family="fill")
+def filled(args: Arguments) -> Work:
+    """A tensor like x of one value; x is not read."""
+    x = args.tensor(0)
+    return Work(0, (), pieces(x.like()), x.dtype)
+
+
+@cost_model("aten::scalar_tensor", family="fill")
+def scalar_tensor(args: Arguments) -> Work:
+    """One element of the type asked for, else fp32."""
+    return _filled(1, args.dtype_code(1) or FP32)
+
+
 @cost_model("aten::zeros", "aten::ones", "aten::new_zeros", "aten::new_ones", family="fill")
 def zeros(args: Arguments) -> Work:
     """Writes a new tensor of the size and type asked for (the default type is fp32).  A composite."""
@@ -187,6 +219,20 @@ def slice_backward(args: Arguments) -> Work:
     return Work(0, pieces(grad), pieces(out), grad.dtype, COMPOSITE)
 
 
+@cost_model("aten::diagonal_backward", family="copy")
+def diagonal_backward(args: Arguments) -> Work:
+    """As slice_backward, of a diagonal.  A composite."""
+    return slice_backward(args)
+
+
+@cost_model("aten::unfold_backward", family="index")
+def unfold_backward(args: Arguments) -> Work:
+    """Windows summed into the tensor they were taken from: 1 FLOP per element of the gradient; reads it,
+    writes the whole (the second argument)."""
+    grad = args.tensor(0)
+    return Work(grad.numel, pieces(grad), pieces(Piece(product(args.sizes(1)), grad.dtype)), grad.dtype)
+
+
 @cost_model("aten::zeros_like", "aten::ones_like", "aten::full_like", family="fill")
 def zeros_like(args: Arguments) -> Work:
     """As zeros, in the size (and type, unless one is asked for) of a tensor.  A composite."""
@@ -206,7 +252,10 @@ _LOOKS = (
     "alias", "view_as", "_unsafe_view", "_reshape_alias", "split", "split_with_sizes", "chunk", "unbind",
     "unfold", "diagonal", "swapaxes", "swapdims", "movedim", "moveaxis", "lift", "lift_fresh", "numpy_T",
     "mT", "mH", "adjoint", "conj", "_conj", "real", "imag", "view_as_real", "view_as_complex",
-    "broadcast_to", "unflatten", "broadcast_tensors", "tensor_split", "hsplit", "vsplit", "as_strided_",
+    "broadcast_to", "unflatten", "unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk", "dsplit",
+    "matrix_H", "meshgrid", "atleast_1d", "atleast_2d", "atleast_3d", "_neg_view", "empty_permuted",
+    "is_same_size", "item", "_local_scalar_dense",
+    "broadcast_tensors", "tensor_split", "hsplit", "vsplit", "as_strided_",
     "set_", "resize_", "resize_as_", "empty", "empty_like", "empty_strided", "new_empty",
     "new_empty_strided", "_efficientzerotensor", "result_type", "record_stream", "is_nonzero",
     "is_pinned", "is_floating_point", "is_complex", "numel", "size", "stride",

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from rooflight.cost.arguments import Arguments
 from rooflight.cost.gemm import broadcast
-from rooflight.cost.promotion import BOOL, as_float, real_part, result_type
+from rooflight.cost.promotion import BOOL, Number, as_float, as_number, complex_type, real_part, result_type
 from rooflight.cost.registry import cost_model
 from rooflight.cost.tensor import Piece, Tensor, Unknown, product
 from rooflight.cost.work import Work, pieces
@@ -46,7 +46,7 @@ def pointwise(
         flops = None if complex_cost is None else complex_cost * n
     reason = "" if flops is not None else "no_convention"
     out = Piece(n, operands[0].dtype if in_place else _result(math, result))
-    return Work(flops, pieces(operands), pieces(out), math, reason)
+    return Work(flops, pieces(t for t in operands if not isinstance(t, Number)), pieces(out), math, reason)
 
 
 def _result(math: DType | None, result: str) -> DType | None:
@@ -57,6 +57,15 @@ def _result(math: DType | None, result: str) -> DType | None:
 
 def _operands(args: Arguments, *where: int) -> list[Tensor]:
     return [t for t in map(args.maybe, where) if t is not None]
+
+
+def _two(args: Arguments) -> list[Tensor]:
+    """The operands of a binary op.  A Python number as the second one is recorded like a tensor without
+    dims, of the types that such numbers have; it comes with the launch and is not read from memory."""
+    operands = _operands(args, 0, 1)
+    if len(operands) < 2 or operands[0] == operands[1]:
+        return operands
+    return [operands[0], as_number(operands[1])]
 
 
 def _scalars(args: Arguments, *where: int) -> list[str | None]:
@@ -76,7 +85,7 @@ def _in_place(args: Arguments) -> bool:
 def add(args: Arguments) -> Work:
     """a + alpha*b: 1 FLOP per element, 2 when alpha is not 1; complex numbers 2."""
     twice = args.number(2) not in (None, 1.0)
-    operands, scalars = _operands(args, 0, 1), _scalars(args, 1)
+    operands, scalars = _two(args), _scalars(args, 1)
     return pointwise(
         operands,
         per_element=1 + twice,
@@ -89,7 +98,7 @@ def add(args: Arguments) -> Work:
 @cost_model(*both("mul", "multiply"), family="elementwise", at_most=3)
 def mul(args: Arguments) -> Work:
     """a * b: 1 FLOP per element; complex numbers 6 (4 products, 2 sums)."""
-    operands, scalars = _operands(args, 0, 1), _scalars(args, 1)
+    operands, scalars = _two(args), _scalars(args, 1)
     return pointwise(operands, scalars=scalars, in_place=_in_place(args), complex_cost=6)
 
 
@@ -98,12 +107,12 @@ def div(args: Arguments) -> Work:
     """a / b: 1 FLOP per element; integers divide into fp32 unless a rounding mode is given (a third
     argument; recorders drop the word itself)."""
     whole = len(args) > 2 and args.maybe(2) is None
-    operands, scalars = _operands(args, 0, 1), _scalars(args, 1)
+    operands, scalars = _two(args), _scalars(args, 1)
     return pointwise(operands, result=SAME if whole else FLOAT, scalars=scalars, in_place=_in_place(args))
 
 
 @cost_model(
-    *both("pow", "floor_divide", "remainder", "fmod", "hypot", "copysign"),
+    *both("pow", "floor_divide", "remainder", "fmod", "hypot", "nextafter"),
     *both("bitwise_and", "bitwise_or", "bitwise_xor", "__and__", "__or__", "__xor__"),
     *both("bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__", "gcd", "lcm"),
     "aten::maximum",
@@ -111,7 +120,6 @@ def div(args: Arguments) -> Work:
     "aten::fmax",
     "aten::fmin",
     "aten::heaviside",
-    "aten::xlogy",
     "aten::prelu",
     "aten::_prelu_kernel",
     family="elementwise",
@@ -119,20 +127,37 @@ def div(args: Arguments) -> Work:
 )
 def binary(args: Arguments) -> Work:
     """1 FLOP per element of two broadcast operands, one of which may be a number."""
-    return pointwise(_operands(args, 0, 1), scalars=_scalars(args, 0, 1), in_place=_in_place(args))
+    return pointwise(_two(args), scalars=_scalars(args, 0, 1), in_place=_in_place(args))
 
 
 @cost_model(
-    "aten::atan2", "aten::atan2_", "aten::logaddexp", "aten::logaddexp2", family="elementwise", at_most=3
+    *both("atan2", "arctan2", "copysign", "xlogy", "igamma", "igammac", "ldexp"),
+    "aten::logaddexp",
+    "aten::logaddexp2",
+    "aten::special_xlog1py",
+    "aten::special_zeta",
+    family="elementwise",
+    at_most=3,
 )
 def float_binary(args: Arguments) -> Work:
     """As the other binary ops; integers become fp32."""
-    return pointwise(_operands(args, 0, 1), result=FLOAT, in_place=_in_place(args))
+    operands, scalars = _two(args), _scalars(args, 0, 1)
+    return pointwise(operands, result=FLOAT, scalars=scalars, in_place=_in_place(args))
 
 
 @cost_model(
     *both("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "not_equal"),
-    *both("less", "less_equal", "greater", "greater_equal", "logical_not"),
+    *both("less", "less_equal", "greater", "greater_equal"),
+    family="elementwise",
+    at_most=3,
+)
+def comparison(args: Arguments) -> Work:
+    """1 FLOP per element; the result is bool, one byte each."""
+    return pointwise(_two(args), result=TRUTH, in_place=_in_place(args), complex_cost=1)
+
+
+@cost_model(
+    *both("logical_not"),
     "aten::isnan",
     "aten::isinf",
     "aten::isfinite",
@@ -140,20 +165,19 @@ def float_binary(args: Arguments) -> Work:
     "aten::isneginf",
     "aten::signbit",
     family="elementwise",
-    at_most=3,
+    at_most=2,
 )
-def comparison(args: Arguments) -> Work:
-    """1 FLOP per element; the result is bool, one byte each."""
-    operands = _operands(args, 0, 1)
-    return pointwise(operands, result=TRUTH, in_place=_in_place(args), complex_cost=1)
+def question(args: Arguments) -> Work:
+    """1 FLOP per element of the one operand; the result is bool.  A further tensor is where it goes."""
+    return pointwise(_operands(args, 0), result=TRUTH, in_place=_in_place(args), complex_cost=1)
 
 
 @cost_model(
     *both("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "reciprocal"),
     *both("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
     *both("sigmoid", "erf", "erfc", "erfinv", "lgamma", "digamma", "sinc", "logit", "deg2rad", "rad2deg"),
-    "aten::i0",
-    "aten::special_i0e",
+    *both("i0"),
+    *(f"aten::special_{n}" for n in ("i0e", "i1", "i1e", "erfcx", "log_ndtr", "ndtri", "entr")),
     "aten::log_sigmoid",
     "aten::log_sigmoid_forward",
     family="elementwise",
@@ -167,14 +191,14 @@ def float_unary(args: Arguments) -> Work:
 @cost_model(
     *both("neg", "negative", "sign", "ceil", "floor", "round", "trunc", "frac", "square"),
     *both("relu", "relu6", "silu", "elu", "celu", "selu", "leaky_relu", "hardtanh", "hardswish"),
-    *both("hardsigmoid", "mish", "threshold", "nan_to_num", "bitwise_not", "rrelu"),
+    *both("hardsigmoid", "mish", "threshold", "nan_to_num", "bitwise_not", "rrelu", "sgn", "conj_physical"),
     "aten::gelu",
     "aten::gelu_",
     "aten::softplus",
     "aten::softshrink",
     "aten::hardshrink",
     "aten::positive",
-    "aten::conj_physical",
+    "aten::_conj_physical",
     family="elementwise",
     at_most=6,
 )
@@ -185,10 +209,11 @@ def unary(args: Arguments) -> Work:
 
 @cost_model(*both("abs", "absolute"), "aten::angle", family="elementwise", at_most=2)
 def absolute(args: Arguments) -> Work:
-    """1 FLOP per element; the size of complex numbers is real (no convention for its FLOPs)."""
+    """1 FLOP per element; the size of complex numbers is real (no convention for its FLOPs), the angle of
+    integers fp32."""
     x = args.tensor(0)
     if x.dtype is None or not x.dtype.is_complex:
-        return pointwise([x], in_place=_in_place(args))
+        return pointwise([x], result=FLOAT if "angle" in args.name else SAME, in_place=_in_place(args))
     return Work(None, pieces(x), pieces(x.like(real_part(x.dtype))), x.dtype, "no_convention")
 
 
@@ -231,6 +256,8 @@ def lerp(args: Arguments) -> Work:
     "aten::softplus_backward",
     "aten::logit_backward",
     "aten::log_sigmoid_backward",
+    "aten::hardshrink_backward",
+    "aten::softshrink_backward",
     "aten::infinitely_differentiable_gelu_backward",
     family="elementwise",
     at_most=5,
@@ -244,6 +271,40 @@ def activation_backward(args: Arguments) -> Work:
 def elu_backward(args: Arguments) -> Work:
     """As the other activations; the saved tensor is the sixth argument."""
     return pointwise(_operands(args, 0, 5))
+
+
+@cost_model("aten::_prelu_kernel_backward", family="elementwise", at_most=5)
+def prelu_backward(args: Arguments) -> Work:
+    """(dy, x, weight): reads all three, writes the gradients of x and, not yet summed, of the weight.  Its
+    FLOPs have no convention."""
+    grad, x, weight = (args.tensor(i) for i in range(3))
+    return Work(None, pieces(grad, x, weight), pieces(x.like(), x.like()), x.dtype, "no_convention")
+
+
+@cost_model("aten::polygamma", family="elementwise", at_most=3)
+def polygamma(args: Arguments) -> Work:
+    """(n, x): 1 FLOP per element; integers become fp32."""
+    return pointwise(_operands(args, 1), result=FLOAT)
+
+
+@cost_model("aten::complex", "aten::polar", family="elementwise", at_most=3)
+def complex_of_parts(args: Arguments) -> Work:
+    """Complex numbers from real and imaginary parts: 0 FLOPs; from sizes and angles no convention."""
+    a, b = args.tensor(0), args.tensor(1)
+    n = product(broadcast(a.dims, b.dims))
+    parts = result_type([a, b])
+    polar = args.name.endswith("polar")
+    made = complex_type(parts) if parts is not None and parts.is_float else None
+    return Work(
+        None if polar else 0, pieces(a, b), pieces(Piece(n, made)), made, "no_convention" if polar else ""
+    )
+
+
+@cost_model("aten::linalg_cross", family="elementwise", at_most=4)
+def cross(args: Arguments) -> Work:
+    """Vectors of three at right angles to those of both operands; its FLOPs have no convention."""
+    work = pointwise(_operands(args, 0, 1))
+    return Work(None, work.reads, work.writes, work.dtype, "no_convention")
 
 
 @cost_model("aten::glu", family="elementwise", at_most=3)

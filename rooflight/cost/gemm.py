@@ -47,7 +47,9 @@ def mm(args: Arguments) -> Work:
 
 @cost_model(
     "aten::addmm",
+    "aten::addmm_",
     "aten::baddbmm",
+    "aten::baddbmm_",
     "aten::_addmm_activation",
     family="gemm",
     matrix=True,
@@ -61,6 +63,7 @@ def addmm(args: Arguments) -> Work:
 
 @cost_model(
     "aten::addbmm",
+    "aten::addbmm_",
     family="gemm",
     matrix=True,
     at_most=6,
@@ -176,6 +179,7 @@ def outer(args: Arguments) -> Work:
 
 @cost_model(
     "aten::addr",
+    "aten::addr_",
     family="gemm",
     at_most=6,
     params="C x y beta alpha",
@@ -212,6 +216,17 @@ def scaled_mm(args: Arguments) -> Work:
     flops = multiply_adds(1, m, n, k * _packed(a.dtype), None)
     out = Piece(product([m, n]), _out_dtype(args, 6, a))
     return Work(flops, pieces(a, b, extras), pieces(out), a.dtype)
+
+
+@cost_model("aten::_weight_int8pack_mm", family="gemm", matrix=True, at_most=4, params="x w scales")
+def weight_int8pack_mm(args: Arguments) -> Work:
+    """x [m, k] with int8 weights [n, k] and a scale for each of n: 2*m*n*k FLOPs; the result has x's type."""
+    x, w = args.tensor(0), args.tensor(1)
+    if len(x.dims) != 2 or len(w.dims) != 2 or x.dims[1] != w.dims[1]:
+        raise Unknown("bad_shapes")
+    m, n = x.dims[0], w.dims[0]
+    flops = multiply_adds(1, m, n, x.dims[1], None)
+    return Work(flops, pieces(x, w, args.maybe(2)), pieces(Piece(product([m, n]), x.dtype)), x.dtype)
 
 
 @cost_model(

@@ -17,11 +17,13 @@ from rooflight.trace.timeline import EXECUTION_TRACE
 
 def _row(x: Tensor, dim: int | None) -> tuple[int, int]:
     """Entries along ``dim``, and elements of one of them."""
-    rank = len(x.dims)
+    dims = x.dims or (1,)
+    rank = len(dims)
+    if dim is None and rank == 1:
+        dim = 0  # not recorded, and there is no other
     if dim is None or not -rank <= dim < rank:
         raise Unknown("no_shapes")
-    n = x.dims[dim]
-    return n, product([s for i, s in enumerate(x.dims) if i != dim % rank])
+    return dims[dim], product([s for i, s in enumerate(dims) if i != dim % rank])
 
 
 @cost_model("aten::embedding", family="embedding")
@@ -86,7 +88,7 @@ def _gathered(x: Tensor, idx: Tensor) -> Work:
     return Work(0, pieces(idx, read), pieces(Piece(idx.numel, x.dtype)), x.dtype)
 
 
-@cost_model("aten::index", "aten::_index", family="index")
+@cost_model("aten::index", "aten::_index", "aten::_unsafe_index", family="index")
 def index(args: Arguments) -> Work:
     """0 FLOPs.  A list of optional tensors is recorded by an execution trace only, and so is the size of the
     result: with one, reads the indices and at most one element for each of the result; else unknown."""
@@ -118,6 +120,41 @@ def index_put_(args: Arguments) -> Work:
     if values.numel == 1 and x.numel > 1:
         return Work(None if args.flag(3) else 0, None, None, x.dtype, "data_dependent")
     return _scattered(x, values.numel, (values.traffic,), args.flag(3) is True)
+
+
+@cost_model("aten::index_put", "aten::_unsafe_index_put", family="index")
+def index_put(args: Arguments) -> Work:
+    """As index_put_ into a copy: the tensor is read and written whole, and the values are read."""
+    x, values = args.tensor(0), args.tensor(2)
+    adds = None if values.numel == 1 and x.numel > 1 else values.numel
+    return Work(adds if args.flag(3) else 0, pieces(x, values), pieces(x.like()), x.dtype)
+
+
+@cost_model("aten::put_", family="index")
+def put_(args: Arguments) -> Work:
+    """As index_put_, with indices into the flattened tensor, which are recorded and read."""
+    idx, values = args.tensor(1), args.tensor(2)
+    return _scattered(args.tensor(0), values.numel, pieces(idx, values), args.flag(3) is True)
+
+
+@cost_model("aten::masked_scatter_", "aten::masked_scatter", family="index")
+def masked_scatter(args: Arguments) -> Work:
+    """0 FLOPs.  How much is written depends on the mask's values: bytes are unknown."""
+    x = args.tensor(0)
+    return Work(0, None, None, x.dtype, "data_dependent")
+
+
+@cost_model(
+    "aten::slice_scatter",
+    "aten::select_scatter",
+    "aten::diagonal_scatter",
+    "aten::as_strided_scatter",
+    family="index",
+)
+def slice_scatter(args: Arguments) -> Work:
+    """A copy with a part of it replaced: reads the tensor and the part, writes a tensor.  0 FLOPs."""
+    x, part = args.tensor(0), args.tensor(1)
+    return Work(0, pieces(x, part), pieces(x.like()), x.dtype)
 
 
 @cost_model("aten::scatter_add_", "aten::scatter_reduce_", family="index")
@@ -165,11 +202,11 @@ def index_copy_(args: Arguments) -> Work:
     return _scattered(args.tensor(0), source.numel, pieces(idx, source), False)
 
 
-@cost_model("aten::index_add", "aten::index_copy", family="index")
+@cost_model("aten::index_add", "aten::index_copy", "aten::index_reduce", family="index")
 def index_add(args: Arguments) -> Work:
     """As the in-place op into a copy: the tensor is read and written whole."""
     x, idx, source = args.tensor(0), args.tensor(2), args.tensor(3)
-    flops = source.numel if "add" in args.name else 0
+    flops = 0 if "copy" in args.name else source.numel
     return Work(flops, pieces(x, idx, source), pieces(x.like()), x.dtype)
 
 
@@ -179,6 +216,28 @@ def index_fill_(args: Arguments) -> Work:
     x, idx = args.tensor(0), args.tensor(2)
     _, width = _row(x, args.integer(1))
     return _scattered(x, product([idx.numel, width]), pieces(idx), False)
+
+
+@cost_model("aten::index_fill", family="index")
+def index_fill(args: Arguments) -> Work:
+    """As index_fill_ into a copy: the tensor is read and written whole."""
+    x, idx = args.tensor(0), args.tensor(2)
+    return Work(0, pieces(x, idx), pieces(x.like()), x.dtype)
+
+
+@cost_model("aten::_embedding_bag_dense_backward", family="embedding_bwd")
+def embedding_bag_dense_backward(args: Arguments) -> Work:
+    """(dy, indices, bag of each, ..): 1 addition per gathered element; reads dy, indices and bags, writes the
+    whole table (its rows are the sixth argument)."""
+    grad, idx, bags = args.tensor(0), args.tensor(1), args.tensor(2)
+    rows = args.integer(5)
+    if len(grad.dims) != 2:
+        raise Unknown("bad_shapes")
+    width = grad.dims[1]
+    out = None
+    if rows is not None and rows >= 0:
+        out = pieces(Piece(product([rows, width]), grad.dtype))
+    return Work(product([idx.numel, width]), pieces(grad, idx, bags), out, grad.dtype)
 
 
 def _scattered(x: Tensor, touched: int, reads: tuple[Piece, ...], accumulate: bool) -> Work:

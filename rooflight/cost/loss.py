@@ -81,6 +81,7 @@ def binary_cross_entropy_with_logits(args: Arguments) -> Work:
     "aten::mse_loss_backward",
     "aten::smooth_l1_loss_backward",
     "aten::huber_loss_backward",
+    "aten::soft_margin_loss_backward",
     "aten::binary_cross_entropy_backward",
     family="reduction",
 )
@@ -90,9 +91,22 @@ def loss_backward(args: Arguments) -> Work:
     return Work(None, pieces(grad, x, target), pieces(x.like()), x.dtype, "no_convention")
 
 
-@cost_model("aten::cross_entropy_loss", "aten::nll_loss", "aten::nll_loss_nd", family="reduction")
+@cost_model(
+    "aten::cross_entropy_loss",
+    "aten::nll_loss",
+    "aten::nll_loss_nd",
+    "aten::nll_loss2d",
+    "aten::kl_div",
+    "aten::poisson_nll_loss",
+    "aten::hinge_embedding_loss",
+    "aten::cosine_embedding_loss",
+    "aten::margin_ranking_loss",
+    "aten::triplet_margin_loss",
+    "aten::multilabel_margin_loss",
+    family="reduction",
+)
 def composite_loss(args: Arguments) -> Work:
-    """Built of a softmax and nll_loss: its children are costed, it is not."""
+    """Built of elementwise ops, a softmax or nll_loss: its children are costed, it is not."""
     x = args.tensor(0)
     return Work(None, None, None, x.dtype, "composite")
 

@@ -61,7 +61,9 @@ def group_norm(args: Arguments) -> Work:
     groups = args.integer(6)
     flops = x.numel * (5 + (weight is not None) + (bias is not None))
     writes = None
-    if groups is not None and 0 < groups <= x.numel and x.dims:
+    if x.numel == 0:
+        writes = pieces(x.like())
+    elif groups is not None and 0 < groups <= x.numel and x.dims:
         writes = pieces(x.like(), _stats(x, 2 * product([x.dims[0], groups])))
     return Work(flops, pieces(x, weight, bias), writes, x.dtype)
 
@@ -98,19 +100,27 @@ def group_norm_backward(args: Arguments) -> Work:
     "aten::miopen_batch_norm",
     "aten::batch_norm",
     "aten::_batch_norm_impl_index",
-    "aten::_batch_norm_with_update",
     family="norm",
 )
 def batch_norm(args: Arguments) -> Work:
     """Training: 5 FLOPs per element, 1 more each for weight and bias; reads x, weight, bias and the
     running statistics, writes y, the batch's statistics and the running ones back.  Evaluation: 2 FLOPs
     per element, nothing but y is written."""
+    training = args.flag(3 if args.kind(3) == "Scalar" else 5)
+    return _batch_norm(args, training)
+
+
+@cost_model("aten::_batch_norm_with_update", "aten::_batch_norm_with_update_functional", family="norm")
+def batch_norm_with_update(args: Arguments) -> Work:
+    """As native_batch_norm in training: (x, weight, bias, running statistics, momentum, eps)."""
+    return _batch_norm(args, True)
+
+
+def _batch_norm(args: Arguments, training: bool | None) -> Work:
     x = args.tensor(0)
     weight, bias = args.maybe(1), args.maybe(2)
-    training = args.flag(5)
+    # One overload has no running statistics.
     running = () if args.kind(3) == "Scalar" else (args.maybe(3), args.maybe(4))
-    if args.kind(3) == "Scalar":  # the overload without running statistics
-        training = args.flag(3)
     reads = pieces(x, weight, bias, *running)
     if training is None and args.has_values:
         raise Unknown("bad_shapes")

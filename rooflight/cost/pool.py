@@ -121,6 +121,23 @@ def max_pool_backward(args: Arguments) -> Work:
     return Work(grad.numel, pieces(grad, indices), pieces(x.like()), x.dtype)
 
 
+@cost_model("aten::adaptive_max_pool2d_backward", "aten::adaptive_max_pool3d_backward", family="pool")
+def adaptive_max_pool_backward(args: Arguments) -> Work:
+    """As max_pool2d_with_indices_backward."""
+    return max_pool_backward(args)
+
+
+@cost_model("aten::max_unpool2d", "aten::max_unpool3d", family="pool")
+def max_unpool(args: Arguments) -> Work:
+    """0 FLOPs: values put where their indices say; reads both, writes the whole result."""
+    x, indices, rank = args.tensor(0), args.tensor(1), _rank(args)
+    size = args.sizes(2)
+    if len(size) != rank or len(x.dims) < rank:
+        raise Unknown("bad_shapes")
+    out = Piece(product([*x.dims[:-rank], *size]), x.dtype)
+    return Work(0, pieces(x, indices), pieces(out), x.dtype)
+
+
 @cost_model("aten::avg_pool2d_backward", "aten::avg_pool3d_backward", family="pool")
 def avg_pool_backward(args: Arguments) -> Work:
     """One addition per tap of each window; reads the gradient, writes one as large as the input."""
@@ -182,6 +199,8 @@ _RESAMPLING = {"nearest": 0, "linear1d": 3, "bilinear": 7}
     "aten::upsample_bilinear2d",
     "aten::upsample_trilinear3d",
     "aten::upsample_bicubic2d",
+    "aten::_upsample_bilinear2d_aa",
+    "aten::_upsample_bicubic2d_aa",
     family="upsample",
 )
 def upsample(args: Arguments) -> Work:
@@ -189,7 +208,9 @@ def upsample(args: Arguments) -> Work:
     bilinear 7 per element of the result; the others have no convention."""
     x = args.tensor(0)
     out = _resampled(args, x)
-    per = next((cost for word, cost in _RESAMPLING.items() if word in args.name), None)
+    # An anti-aliased kernel has as many taps as the scale asks for.
+    smooth = args.name.endswith("_aa")
+    per = None if smooth else next((cost for word, cost in _RESAMPLING.items() if word in args.name), None)
     read = min(x.unique, out) if "nearest" in args.name else x.unique
     reason = "no_convention" if per is None else ""
     flops = None if per is None else per * out
@@ -226,7 +247,15 @@ def _floats(text: str | None) -> tuple[float, ...]:
     "aten::upsample_nearest1d_backward",
     "aten::upsample_nearest2d_backward",
     "aten::upsample_nearest3d_backward",
+    "aten::_upsample_nearest_exact1d_backward",
+    "aten::_upsample_nearest_exact2d_backward",
+    "aten::_upsample_nearest_exact3d_backward",
+    "aten::upsample_linear1d_backward",
     "aten::upsample_bilinear2d_backward",
+    "aten::upsample_trilinear3d_backward",
+    "aten::upsample_bicubic2d_backward",
+    "aten::_upsample_bilinear2d_aa_backward",
+    "aten::_upsample_bicubic2d_aa_backward",
     family="upsample",
 )
 def upsample_backward(args: Arguments) -> Work:
@@ -235,3 +264,36 @@ def upsample_backward(args: Arguments) -> Work:
     grad = args.tensor(0)
     out = Piece(product(args.sizes(2)), grad.dtype)
     return Work(None, pieces(grad), pieces(out), grad.dtype, "no_convention")
+
+
+@cost_model("aten::grid_sampler_2d", "aten::grid_sampler_3d", "aten::cudnn_grid_sampler", family="upsample")
+def grid_sampler(args: Arguments) -> Work:
+    """(x [n, c, ..], grid [n, .., coordinates]): reads both, writes c values per point of the grid; its FLOPs
+    have no convention."""
+    x, grid = args.tensor(0), args.tensor(1)
+    return Work(None, pieces(x, grid), pieces(Piece(_sampled(x, grid), x.dtype)), x.dtype, "no_convention")
+
+
+@cost_model("aten::grid_sampler_2d_backward", "aten::grid_sampler_3d_backward", family="upsample")
+def grid_sampler_backward(args: Arguments) -> Work:
+    """Reads dy, x and the grid, writes the gradients of x (as the mask asks) and of the grid."""
+    grad, x, grid = (args.tensor(i) for i in range(3))
+    wanted = args.flags(6) or (True, True)
+    writes = pieces(x.like() if wanted[0] else None, grid.like())
+    return Work(None, pieces(grad, x, grid), writes, x.dtype, "no_convention")
+
+
+def _sampled(x: Tensor, grid: Tensor) -> int:
+    if len(x.dims) < 3 or len(grid.dims) != len(x.dims):
+        raise Unknown("bad_shapes")
+    return product([*x.dims[:2], *grid.dims[1:-1]])
+
+
+@cost_model(
+    *(f"aten::{kind}_pad{n}d_backward" for kind in ("reflection", "replication") for n in (1, 2, 3)),
+    family="copy",
+)
+def pad_backward(args: Arguments) -> Work:
+    """(dy, x, margins): reads dy, writes a gradient as large as x; its FLOPs have no convention."""
+    grad, x = args.tensor(0), args.tensor(1)
+    return Work(None, pieces(grad), pieces(x.like()), x.dtype, "no_convention")

@@ -12,6 +12,21 @@ UINT8, BF16 = BY_NAME["uint8"], BY_NAME["bf16"]
 _RANK = {"bool": 0, "int": 1, "float": 2, "complex": 3}
 # Types that a Python number is recorded as; on its own it takes part with its kind, not its width.
 _PYTHON_NUMBERS = ("fp64", "int64", "bool", "complex128")
+_COMPLEX_OF = {"fp16": "complex32", "bf16": "complex64", "fp32": "complex64", "fp64": "complex128"}
+
+
+class Number(Tensor):
+    """A Python number that was recorded like a tensor: it counts for the type and is not read."""
+
+    __slots__ = ()
+
+
+def as_number(x: Tensor) -> Tensor:
+    """``x`` as a :class:`Number` when it looks like one: no dims, and fp64, int64 or complex128.  A tensor of
+    one such element looks the same; beside other operands it is far the rarer of the two."""
+    if x.dims or x.dtype is None or x.dtype.name not in ("fp64", "int64", "complex128"):
+        return x
+    return Number((), x.dtype)
 
 
 def promote(a: DType, b: DType) -> DType:
@@ -48,14 +63,18 @@ def result_type(operands: Iterable[Tensor], scalars: Iterable[str | None] = ()) 
     """
     sized: DType | None = None
     single: DType | None = None
+    number: DType | None = None
     for t in operands:
         if t.dtype is None:
             return None
         if t.dims:
             sized = t.dtype if sized is None else promote(sized, t.dtype)
+        elif isinstance(t, Number):
+            number = _default(t.dtype)
         else:
             single = t.dtype if single is None else _singles(single, t.dtype)
-    result = _with_single(sized, single)
+    result = _with_lower(sized, _default(single) if sized else single)
+    result = _with_lower(result, number)
     for text in scalars:
         if text is not None:
             result = _of_scalar(text) if result is None else _with_scalar(result, text)
@@ -85,30 +104,43 @@ def _singles(a: DType, b: DType) -> DType:
     return promote(a, b)
 
 
-def _with_single(sized: DType | None, single: DType | None) -> DType | None:
-    if sized is None or single is None:
-        return sized or single
-    if _RANK[single.kind] <= _RANK[sized.kind]:
-        return sized
-    if single.name == "fp64":
-        return FP32
-    return BY_NAME["complex64"] if single.name == "complex128" else single
+def _with_lower(higher: DType | None, lower: DType | None) -> DType | None:
+    """``higher`` unless ``lower`` is of a higher kind; complex numbers keep the width of ``higher``."""
+    if higher is None or lower is None:
+        return higher or lower
+    if _RANK[lower.kind] <= _RANK[higher.kind]:
+        return higher
+    return complex_type(higher) if lower.is_complex and higher.is_float else lower
+
+
+def _default(dtype: DType | None) -> DType | None:
+    """The default type of a Python number's kind, for a type that such numbers are recorded as."""
+    name = {"fp64": "fp32", "complex128": "complex64"}.get(dtype.name) if dtype else None
+    return BY_NAME[name] if name else dtype
+
+
+def complex_type(dtype: DType) -> DType:
+    """The complex type whose parts are of ``dtype``; of narrower floats complex64."""
+    return BY_NAME[_COMPLEX_OF.get(dtype.name, "complex64")]
 
 
 def real_part(dtype: DType) -> DType:
-    """The type of the real part of a complex number."""
-    return BY_NAME[{"complex32": "fp16", "complex64": "fp32", "complex128": "fp64"}[dtype.name]]
+    """The type of the real part of a complex number, any other type as it is."""
+    return BY_NAME[
+        {"complex32": "fp16", "complex64": "fp32", "complex128": "fp64"}.get(dtype.name, dtype.name)
+    ]
 
 
 def _of_scalar(text: str) -> DType:
-    # Fractions are written 0.5, 1e-5, inf or nan.
+    # Fractions are written 0.5, 1e-5, inf or nan; complex numbers 0.+1.j.
     if text in ("True", "False"):
         return BOOL
+    if text.endswith("j"):
+        return BY_NAME["complex64"]
     return FP32 if any(c in text for c in ".en") else INT64
 
 
 def _with_scalar(result: DType, text: str) -> DType:
-    if text in ("True", "False") or result.kind in ("float", "complex"):
+    if text in ("True", "False"):
         return result
-    number = _of_scalar(text)
-    return number if _RANK[number.kind] > _RANK[result.kind] else result
+    return _with_lower(result, _of_scalar(text)) or result

@@ -66,6 +66,23 @@ def randperm(args: Arguments) -> Work:
     return Work(None, (), pieces(Piece(n, INT64)), INT64, "composite")
 
 
+@cost_model("aten::multinomial", family="rng")
+def multinomial(args: Arguments) -> Work:
+    """Draws from each row of probabilities: reads them, writes int64 positions, as many as asked for."""
+    x, n = args.tensor(0), args.integer(1)
+    if n is None or n < 0 or len(x.dims) not in (1, 2):
+        raise Unknown("no_values")
+    out = Piece(product([*x.dims[:-1], n]), INT64)
+    return Work(None, pieces(x), pieces(out), x.dtype, "no_convention")
+
+
+@cost_model("aten::poisson", "aten::_standard_gamma", family="rng")
+def drawn_from(args: Arguments) -> Work:
+    """A number for each rate: reads x, writes as much."""
+    x = args.tensor(0)
+    return Work(None, pieces(x), pieces(x.like()), x.dtype, "no_convention")
+
+
 @cost_model("aten::native_dropout", "aten::_fused_dropout", family="dropout")
 def dropout(args: Arguments) -> Work:
     """2 FLOPs per element (compare, scale).  Reads x, writes y and a mask of one byte per element."""

@@ -20,6 +20,14 @@ from rooflight.dtypes import DType
 _TAIL = 4  # type, layout, device, pinned: what follows the numbers
 
 
+def _count(args: Arguments) -> tuple[int, DType | None]:
+    """How many numbers stand first, and the type that is asked for: an argument, or that of the tensor that
+    the result goes into, which then comes last."""
+    last = len(args) - 1
+    out = args.maybe(last) if last > 0 else None
+    return (last, out.dtype) if out is not None else (len(args) - _TAIL, args.dtype_code(len(args) - _TAIL))
+
+
 def _new(n: int, dtype: DType | None) -> Work:
     return Work(None, (), pieces(Piece(n, dtype)), dtype, "no_convention")
 
@@ -27,7 +35,7 @@ def _new(n: int, dtype: DType | None) -> Work:
 @cost_model("aten::arange", family="elementwise")
 def arange(args: Arguments) -> Work:
     """(end), (start, end) or (start, end, step): whole numbers are int64, others fp32."""
-    count = len(args) - _TAIL
+    count, asked = _count(args)
     texts = [args.text(i) for i in range(count)]
     numbers = [args.number(i) for i in range(count)]
     if not 1 <= count <= 3 or any(n is None for n in numbers):
@@ -38,25 +46,26 @@ def arange(args: Arguments) -> Work:
     steps = (end - start) / step if step else math.inf
     if not 0 <= steps <= INT64_MAX:
         raise Unknown("bad_shapes")
-    return _new(math.ceil(steps), args.dtype_code(count) or result_type([], texts))
+    return _new(math.ceil(steps), asked or result_type([], texts))
 
 
 @cost_model("aten::linspace", "aten::logspace", family="elementwise")
 def linspace(args: Arguments) -> Work:
-    """(start, end, steps): fp32 unless another type is asked for."""
+    """(start, end, steps): fp32 unless another type is asked for; ends that are tensors are read."""
     steps = args.integer(2)
     if steps is None or steps < 0:
         raise Unknown("no_values")
-    return _new(steps, args.dtype_code(len(args) - _TAIL) or FP32)
+    work = _new(steps, _count(args)[1] or FP32)
+    return Work(None, pieces(args.maybe(0), args.maybe(1)), work.writes, work.dtype, work.reason)
 
 
 @cost_model("aten::eye", family="fill")
 def eye(args: Arguments) -> Work:
     """(n) or (n, m): the whole matrix is written."""
-    count = len(args) - _TAIL
+    count, asked = _count(args)
     sizes = [args.integer(i) for i in range(count)]
     if not 1 <= count <= 2 or any(n is None or n < 0 for n in sizes):
         raise Unknown("no_values")
     rows, columns = sizes[0], sizes[-1]
-    work = _new(product([rows or 0, columns or 0]), args.dtype_code(count) or FP32)
+    work = _new(product([rows or 0, columns or 0]), asked or FP32)
     return Work(0, work.reads, work.writes, work.dtype)

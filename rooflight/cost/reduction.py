@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from rooflight.cost.arguments import Arguments
 from rooflight.cost.elementwise import pointwise
-from rooflight.cost.promotion import BOOL, INT64, accumulated, as_float
+from rooflight.cost.gemm import broadcast
+from rooflight.cost.promotion import BOOL, INT64, accumulated, as_float, real_part
 from rooflight.cost.registry import cost_model
 from rooflight.cost.tensor import Piece, Tensor, Unknown, product
 from rooflight.cost.work import Work, pieces
@@ -103,23 +104,24 @@ def count_nonzero(args: Arguments) -> Work:
 
 @cost_model("aten::var", "aten::std", family="reduction")
 def variance(args: Arguments) -> Work:
-    """4 FLOPs per element.  Without dims (all, or a flag in their place) the whole tensor is reduced."""
+    """4 FLOPs per element.  Without dims (all, or a flag in their place) the whole tensor is reduced; that of
+    complex numbers is real."""
     x = args.tensor(0)
-    return _reduce(x, _moments(args, x), x.dtype, 4)
+    return _reduce(x, _moments(args, x), _real(x), 4)
 
 
 @cost_model("aten::var_mean", "aten::std_mean", family="reduction")
 def variance_and_mean(args: Arguments) -> Work:
     """As var; writes the mean too."""
     x = args.tensor(0)
-    return _reduce(x, _moments(args, x), x.dtype, 4, x.dtype)
+    return _reduce(x, _moments(args, x), _real(x), 4, x.dtype)
 
 
 @cost_model("aten::linalg_vector_norm", "aten::norm", family="reduction")
 def norm(args: Arguments) -> Work:
-    """2 FLOPs per element (square and add)."""
+    """2 FLOPs per element (square and add); the norm of complex numbers is real."""
     x = args.tensor(0)
-    out = (args.dtype_code(4) or x.dtype) if x.dtype else None
+    out = (args.dtype_code(4) or _real(x)) if x.dtype else None
     return _reduce(x, _left(args, 2, x), out, 2)
 
 
@@ -145,6 +147,38 @@ def scan_with_index(args: Arguments) -> Work:
     """1 FLOP per element; writes values and int64 indices."""
     x = args.tensor(0)
     return Work(x.numel, pieces(x), pieces(x.like(), Piece(x.numel, INT64)), x.dtype)
+
+
+@cost_model("aten::trace", family="reduction")
+def trace(args: Arguments) -> Work:
+    """1 FLOP per element of the diagonal, which alone is read."""
+    x = args.tensor(0)
+    if len(x.dims) != 2:
+        raise Unknown("bad_shapes")
+    n = min(x.dims)
+    return Work(n, pieces(Piece(n, x.dtype)), pieces(Piece(1, accumulated(x.dtype))), x.dtype)
+
+
+@cost_model("aten::renorm", "aten::renorm_", family="reduction")
+def renorm(args: Arguments) -> Work:
+    """Slices scaled down to a norm: reads x, writes as much; its FLOPs have no convention."""
+    x = args.tensor(0)
+    return Work(None, pieces(x), pieces(x.like()), x.dtype, "no_convention")
+
+
+@cost_model("aten::_cdist_forward", "aten::_euclidean_dist", family="reduction")
+def distances(args: Arguments) -> Work:
+    """[.., p, m] and [.., r, m]: reads both, writes the p x r distances; their FLOPs have no convention."""
+    a, b = args.tensor(0), args.tensor(1)
+    if min(len(a.dims), len(b.dims)) < 2 or a.dims[-1] != b.dims[-1]:
+        raise Unknown("bad_shapes")
+    batch = broadcast(a.dims[:-2], b.dims[:-2])
+    out = Piece(product([*batch, a.dims[-2], b.dims[-2]]), a.dtype)
+    return Work(None, pieces(a, b), pieces(out), a.dtype, "no_convention")
+
+
+def _real(x: Tensor) -> DType | None:
+    return None if x.dtype is None else real_part(x.dtype)
 
 
 def _left(args: Arguments, i: int, x: Tensor) -> int | None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from rooflight.cost.arguments import Arguments
 from rooflight.cost.registry import cost_model
-from rooflight.cost.tensor import Tensor, Unknown, product
-from rooflight.cost.work import Work
+from rooflight.cost.tensor import Piece, Tensor, Unknown, product
+from rooflight.cost.work import Work, pieces
 
 
 def _matrix_flops(x: Tensor, params: list[Tensor]) -> int:
@@ -36,3 +36,23 @@ def cudnn_rnn(args: Arguments) -> Work:
     """As lstm; the weights are the second argument."""
     x = args.tensor(0)
     return Work(_matrix_flops(x, args.tensors(1)), None, None, x.dtype, "dtype_unknown")
+
+
+@cost_model("aten::_thnn_fused_lstm_cell", family="elementwise")
+def lstm_gates(args: Arguments) -> Work:
+    """(input gates, hidden gates, c, biases): what an LSTM does after its products.  Reads all, writes h, c
+    and the gates for the backward pass; its FLOPs have no convention."""
+    gates, cell = args.tensor(0), args.tensor(2)
+    biases = [args.maybe(i) for i in (3, 4)]
+    writes = pieces(cell.like(), cell.like(), gates.like())
+    return Work(None, pieces(gates, args.tensor(1), cell, biases), writes, gates.dtype, "no_convention")
+
+
+@cost_model("aten::_thnn_fused_gru_cell", family="elementwise")
+def gru_gates(args: Arguments) -> Work:
+    """As the LSTM's, (input gates, hidden gates, h, biases): writes h and five numbers each for the backward
+    pass."""
+    gates, hidden = args.tensor(0), args.tensor(2)
+    biases = [args.maybe(i) for i in (3, 4)]
+    writes = pieces(hidden.like(), Piece(product([5, hidden.numel]), hidden.dtype))
+    return Work(None, pieces(gates, args.tensor(1), hidden, biases), writes, gates.dtype, "no_convention")

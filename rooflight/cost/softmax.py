@@ -22,6 +22,20 @@ def softmax(args: Arguments) -> Work:
     return Work(5 * x.numel, pieces(x), pieces(out), x.dtype)
 
 
+@cost_model("aten::_safe_softmax", family="softmax")
+def safe_softmax(args: Arguments) -> Work:
+    """As _softmax; rows without a finite entry become 0.  (x, dim, type)"""
+    x = args.tensor(0)
+    return Work(5 * x.numel, pieces(x), pieces(x.like(args.dtype_code(2) if x.dtype else None)), x.dtype)
+
+
+@cost_model("aten::_masked_softmax", family="softmax")
+def masked_softmax(args: Arguments) -> Work:
+    """As _softmax; reads the mask too."""
+    x = args.tensor(0)
+    return Work(5 * x.numel, pieces(x, args.tensor(1)), pieces(x.like()), x.dtype)
+
+
 @cost_model("aten::softmax", "aten::log_softmax", "aten::special_softmax", family="softmax")
 def softmax_composite(args: Arguments) -> Work:
     """As _softmax; the third argument is the type of the result.  A composite."""

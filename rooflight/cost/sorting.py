@@ -8,7 +8,7 @@ Source: a convention of our own.
 from __future__ import annotations
 
 from rooflight.cost.arguments import Arguments
-from rooflight.cost.promotion import INT32, INT64
+from rooflight.cost.promotion import BOOL, INT32, INT64
 from rooflight.cost.registry import cost_model
 from rooflight.cost.tensor import Piece, Unknown, product
 from rooflight.cost.work import Work, pieces
@@ -35,11 +35,12 @@ def topk(args: Arguments) -> Work:
     """Reads x, writes k values and int64 indices per row."""
     x, k = args.tensor(0), args.integer(1)
     dim = args.integer(2)
-    rank = len(x.dims)
+    dims = x.dims or (1,)
+    rank = len(dims)
     dim = -1 if dim is None and len(args) < 3 else dim
-    if k is None or dim is None or not rank or not -rank <= dim < rank or not 0 <= k <= x.dims[dim]:
+    if k is None or dim is None or not -rank <= dim < rank or not 0 <= k <= dims[dim]:
         raise Unknown("no_values")
-    left = product([n if i != dim % rank else k for i, n in enumerate(x.dims)])
+    left = product([n if i != dim % rank else k for i, n in enumerate(dims)])
     return Work(None, pieces(x), pieces(Piece(left, x.dtype), Piece(left, INT64)), x.dtype, _REASON)
 
 
@@ -67,6 +68,13 @@ def searchsorted(args: Arguments) -> Work:
     edges, x = args.tensor(0), args.maybe(1)
     n = 1 if x is None else x.numel
     return Work(None, pieces(edges, x), pieces(_places(args, n)), edges.dtype, _REASON)
+
+
+@cost_model("aten::isin", family="sort_scan")
+def isin(args: Arguments) -> Work:
+    """(x, among): reads both, writes a bool for each element of x."""
+    x = args.tensor(0)
+    return Work(None, pieces(x, args.maybe(1)), pieces(Piece(x.numel, BOOL)), x.dtype, _REASON)
 
 
 @cost_model("aten::histc", family="sort_scan")

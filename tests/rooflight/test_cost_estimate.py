@@ -77,6 +77,17 @@ def test_a_python_number_does_not_promote() -> None:
     assert (cost.bytes_written, cost.dtype) == (64 * 64 * 2, "bf16")
 
 
+def test_a_python_number_is_not_read() -> None:
+    """It comes with the launch: x alone is read, 2 bytes an element.  A float without dims is a tensor."""
+    number = estimate(call("aten::mul", ([64, 64], "c10::BFloat16", ""), ([], "double", "")))
+    assert number.bytes_read == 64 * 64 * 2
+    tensor = estimate(call("aten::mul", ([64, 64], "c10::BFloat16", ""), ([], "float", "")))
+    assert tensor.bytes_read == 64 * 64 * 2 + 4
+    # Two of one kind without dims: nothing tells which is the number.
+    alike = estimate(call("aten::add", ([], "long int", ""), ([], "long int", "")))
+    assert alike.bytes_read == 8 + 8
+
+
 @pytest.mark.parametrize(
     ("left", "right", "size"),
     [
@@ -86,11 +97,14 @@ def test_a_python_number_does_not_promote() -> None:
         (("unsigned char", [8]), ("signed char", [8]), 2),  # int16 holds both
         (("long", [8]), ("int", [8]), 8),  # as Clang builds spell it
         (("c10::complex<float>", [8]), ("double", [8]), 16),
+        (("double", [8]), ("c10::complex<double>", []), 16),  # times 2j: as wide as the tensor
+        (("c10::Half", [8]), ("c10::complex<double>", []), 4),
+        (("long int", []), ("double", []), 4),  # one whole number times 2.0: fp32
     ],
 )
 def test_promotion(left: tuple[str, list[int]], right: tuple[str, list[int]], size: int) -> None:
     cost = estimate(call("aten::mul", (left[1], left[0], ""), (right[1], right[0], "")))
-    assert cost.bytes_written == 8 * size
+    assert cost.bytes_written == max(*left[1], *right[1], 1, 1) * size
 
 
 def test_a_list_of_tensors_has_no_type() -> None:
