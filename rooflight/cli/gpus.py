@@ -1,4 +1,4 @@
-"""``rooflight gpus``: the hardware catalogue, or the entry that a name resolves to."""
+"""``rooflight gpus``: the hardware catalogue, the entry that a name resolves to, or instances and prices."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Iterator
 
+from rooflight.cli import instances
 from rooflight.hardware import alike, find, gpus
 from rooflight.hardware.entry import entry
 from rooflight.hardware.model import Gpu
@@ -15,12 +16,20 @@ _COLUMNS = ("id", "bf16", "fp16", "fp8", "fp32", "fp64", "GB/s", "ridge", "name"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The name asked for and the form of the answer."""
-    parser.add_argument("name", nargs="?", help="a device name as the driver reports it, or an id")
+    parser.add_argument(
+        "name",
+        nargs="?",
+        help="a device name as the driver reports it, or an id; `instances` lists what rents GPUs",
+    )
     parser.add_argument("--format", choices=("table", "json"), default="table")
+    instances.add_arguments(parser.add_argument_group("with `instances`"))
 
 
 def run(args: argparse.Namespace) -> int:
     """Print one entry, or all; a name that resolves to none is answered with null, not with an error."""
+    if args.name == "instances":
+        return instances.run(args)
+    instances.refuse_options(args)
     found = list(gpus()) if args.name is None else [find(args.name)]
     if args.format == "json":
         told = [entry(g) if g else None for g in found]
