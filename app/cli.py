@@ -15,6 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.settings import Settings
 from rooflight import __version__
+from rooflight.errors import RooflightError
 
 if TYPE_CHECKING:
     from app.db import Database
@@ -45,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         first = e.errors()[0]
         name = "_".join(str(part) for part in first["loc"]).upper()
         return _complain(f"setting ROOFLIGHT_{name}: {first['msg']}")
-    except (SQLAlchemyError, ValueError, OSError) as e:
+    except (RooflightError, SQLAlchemyError, ValueError, OSError) as e:
         return _complain(str(e).splitlines()[0])
 
 

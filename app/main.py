@@ -27,6 +27,7 @@ from app.security import Door, Signer
 from app.settings import Settings
 from app.steps import endpoints as steps
 from rooflight import __version__
+from rooflight.prices import read_own, with_own
 
 log = structlog.get_logger()
 RESOURCES = (projects, runs, ingest, kernels, steps, jobs, hardware, calibrations)
@@ -47,6 +48,7 @@ def create_app(settings: Settings, *, child: Sequence[str] = CHILD) -> FastAPI:
     app.state.blobs, app.state.events = BlobStore(settings.data), EventStore(settings.data)
     app.state.signer, app.state.metrics = Signer(settings.signing_key()), Metrics()
     app.state.runner = Runner(database, settings, child)
+    app.state.instances = with_own() if settings.prices is None else with_own(read_own(settings.prices))
     api = APIRouter(prefix="/api/v1", dependencies=[bearer])
     for resource in RESOURCES:
         api.include_router(resource.router)

@@ -53,6 +53,9 @@ class Settings(BaseSettings):
         30, gt=0, description="A job without a heartbeat for this long is taken over."
     )
     log_json: bool = Field(False, description="Write the log as JSON lines.")
+    prices: Path | None = Field(
+        None, description="Price list of your own (CSV), which wins over the built-in one; read at the start."
+    )
 
     @property
     def exposed(self) -> bool:

@@ -142,6 +142,7 @@ def test_what_the_contract_promises_is_there(description: dict[str, Any]) -> Non
         f"{run}/profiles",
         "/api/v1/jobs/{job_id}",
         "/api/v1/hardware/gpus",
+        "/api/v1/hardware/instances",
         "/api/v1/calibrations",
         "/healthz",
         "/readyz",
