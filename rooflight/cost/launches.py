@@ -8,6 +8,7 @@ in their own args.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,13 +17,13 @@ import numpy as np
 
 from rooflight.attribution.launches import Links
 from rooflight.attribution.replays import GRAPH_LAUNCHES
-from rooflight.cost.assign import assign
+from rooflight.cost.assign import DurationsDecideError, assign, untimed
 from rooflight.cost.estimate import estimate
 from rooflight.cost.model import UNKNOWN, Cost, OpCall
 from rooflight.cost.registry import family_of
 from rooflight.cost.relatives import BACKWARD, RELATED, completed, typed
 from rooflight.kernels import KernelName
-from rooflight.trace.tables import I32, I64, GpuKind, HostKind, Mask, combined, distinct, rows_by, values_at
+from rooflight.trace.tables import I32, I64, GpuKind, HostKind, Mask, combined, distinct, values_at
 from rooflight.trace.timeline import OpArgs, Timeline
 
 _NO_LAUNCH = Cost(reason="no launch in the file")
@@ -31,6 +32,8 @@ _REPLAYED = Cost(reason="graph replay: no op of its own; an eager recording besi
 _COMPOSITE = Cost(reason="composite")
 _NOT_VALID = Cost(reason="no usable interval")
 
+#: Ops with more kernels than this are rare, and hardly two of them alike.
+_ALIKE_UP_TO = 16
 #: Name and args of a recorded call, by index; -1 is none.
 _Key = tuple[int, int]
 _NOBODY: _Key = (-1, -1)
@@ -60,7 +63,6 @@ class _Attacher:
         self._kernels = kernels
         self._parents = links.parent
         self._length = timeline.gpu.end - timeline.gpu.start
-        self._alone: dict[tuple[_CallKey, int], int] = {}
         self._of_byte: dict[str, Cost] = {}
         self._decoded: dict[int, dict[str, Any]] = {}
         self._calls: dict[_CallKey, tuple[OpCall, Cost]] = {}
@@ -125,15 +127,7 @@ class _Attacher:
         self._index[rows[chosen < 0]] = self._place(_COMPOSITE)
         rows, chosen = rows[chosen >= 0], chosen[chosen >= 0]
         self._op[rows] = chosen
-        _, op_of, launches = np.unique(chosen, return_inverse=True, return_counts=True)
-        # Most ops launch one kernel: what it costs depends on nothing but the two.
-        host_name = self._timeline.host.name[chosen]
-        related = np.array([family in RELATED for family in self._families], bool)
-        alone = (launches[op_of] == 1) & ~related[host_name]
-        self._singles(rows[alone], chosen[alone])
-        rows, chosen = rows[~alone], chosen[~alone]
-        for cost_op, at in rows_by(chosen):
-            self._share(cost_op, rows[at].tolist())
+        self._launches(rows, chosen)
 
     def _replayed(self, rows: I64) -> None:
         """What a graph launch started and nothing explains: the op around the launch is the work of none."""
@@ -143,16 +137,36 @@ class _Attacher:
         rows = rows[unknown[self._index[rows]]]
         self._index[rows] = self._place(_REPLAYED)
 
-    def _singles(self, rows: I64, ops: I64) -> None:
-        """Ops that launched one kernel, each distinct pair of call and kernel once."""
-        host = self._timeline.host
-        key = combined(host.name[ops], host.args[ops], self._timeline.gpu.name[rows])
-        _, first, pair = np.unique(key, return_index=True, return_inverse=True)
-        places = [
-            self._places(op, (self._key(op), _NOBODY, _NOBODY), [row])[0]
-            for op, row in zip(ops[first].tolist(), rows[first].tolist(), strict=True)
-        ]
-        self._index[rows] = np.array(places, np.int32)[pair] if places else []
+    def _launches(self, rows: I64, ops: I64) -> None:
+        """Rows with the op that each is costed by, ops with equally many kernels together."""
+        order = np.argsort(ops, kind="stable")
+        rows = rows[order]
+        ops, first, count = np.unique(ops[order], return_index=True, return_counts=True)
+        for n in distinct(count).tolist():
+            of = np.flatnonzero(count == n)
+            launched = rows[first[of, None] + np.arange(n)]
+            if n <= _ALIKE_UP_TO:
+                self._alike(ops[of], launched)
+            else:
+                self._each(ops[of], launched)
+
+    def _alike(self, ops: I64, launched: I64) -> None:
+        """Ops with their kernels, a row each: of those with one call and the same kernels what each kernel
+        costs is found once, unless it rests on how long they took."""
+        key = combined(*self._call_columns(ops), *self._timeline.gpu.name[launched].T)
+        _, first, group = np.unique(key, return_index=True, return_inverse=True)
+        table = np.full((first.size, launched.shape[1]), -1, np.int32)
+        for i, at in enumerate(first.tolist()):
+            with suppress(DurationsDecideError):
+                table[i] = self._places(int(ops[at]), launched[at], untimed(launched.shape[1]))
+        self._index[launched] = table[group]
+        timed = table[group, 0] < 0
+        self._each(ops[timed], launched[timed])
+
+    def _each(self, ops: I64, launched: I64) -> None:
+        """Ops whose kernels share by duration, one by one."""
+        for op, rows in zip(ops.tolist(), launched, strict=True):
+            self._index[rows] = self._places(op, rows, self._length[rows].tolist())
 
     def _costed_ops(self, innermost: I64) -> I64:
         """The op to cost for each innermost op; -1 when an op inside it is costed already."""
@@ -184,11 +198,29 @@ class _Attacher:
             inside[ops] = True
         return inside
 
+    def _call_columns(self, ops: I64) -> tuple[I64, ...]:
+        """What :meth:`_call_key` of each op holds, as columns."""
+        host = self._timeline.host
+        related = np.full((ops.size, 4), -1, np.int64)
+        for at in np.flatnonzero(self._lacks_values(ops)).tolist():
+            _, parent, backward = self._call_key(int(ops[at]))
+            related[at] = *parent, *backward
+        return host.name[ops].astype(np.int64), host.args[ops].astype(np.int64), *related.T
+
+    def _lacks_values(self, ops: I64) -> Mask:
+        """The ops whose rows may lack what a relative has."""
+        host = self._timeline.host
+        lacking = np.isin(host.name[ops], [i for i, f in enumerate(self._families) if f in RELATED])
+        args = host.args[ops]
+        valued = [i for i in distinct(args[lacking]).tolist() if i >= 0 and self._args(i)["concrete"]]
+        return lacking & ~np.isin(args, valued)
+
     def _call_key(self, op: int) -> _CallKey:
-        if self._families[self._timeline.host.name[op]] not in RELATED:
-            return self._key(op), _NOBODY, _NOBODY
+        own = self._key(op)
+        if self._families[own[0]] not in RELATED or self._op_call(own).concrete:
+            return own, _NOBODY, _NOBODY
         backward = self._backward.get(int(self._timeline.host.seq[op]), -1)
-        return self._key(op), self._key(int(self._parents[op])), self._key(backward)
+        return own, self._key(int(self._parents[op])), self._key(backward)
 
     def _call(self, key: _CallKey) -> tuple[OpCall, Cost]:
         own, parent, backward = key
@@ -214,9 +246,13 @@ class _Attacher:
 
     def _op_call(self, key: _Key) -> OpCall:
         name, args = key
+        return OpCall(self._timeline.names[name] if name >= 0 else "", **self._args(args))
+
+    def _args(self, args: int) -> dict[str, Any]:
+        """What a row recorded of its inputs, once for all rows alike."""
         if args not in self._decoded:
             self._decoded[args] = _decoded(self._timeline.op_args[args]) if args >= 0 else {}
-        return OpCall(self._timeline.names[name] if name >= 0 else "", **self._decoded[args])
+        return self._decoded[args]
 
     @cached_property
     def _backward(self) -> dict[int, int]:
@@ -235,24 +271,21 @@ class _Attacher:
                 found.setdefault(int(host.seq[at]), op)
         return found
 
-    def _share(self, op: int, launched: list[int]) -> None:
-        key = self._call_key(op)
-        alone = (key, int(self._timeline.gpu.name[launched[0]])) if len(launched) == 1 else None
-        if alone in self._alone:
-            self._index[launched] = self._alone[alone]
-            return
-        self._index[launched] = places = self._places(op, key, launched)
-        if alone:
-            self._alone[alone] = places[0]
-
-    def _places(self, op: int, key: _CallKey, launched: list[int]) -> list[int]:
-        call, cost = self._call(key)
-        lengths: list[int] = self._length[launched].tolist()
+    def _places(self, op: int, launched: I64, lengths: list[int]) -> list[int]:
+        """Where the costs of an op's kernels stand, which took ``lengths`` ns."""
+        call, cost = self._call(self._call_key(op))
         names = [self._kernels[n] for n in self._timeline.gpu.name[launched].tolist()]
         if cost.reason == "dtype_unknown":
-            call, cost = self._typed(op, names[lengths.index(max(lengths))].dtype)
+            call, cost = self._typed(op, _told_type(names, lengths))
         parts = [(name.family, length) for name, length in zip(names, lengths, strict=True)]
         return [self._place(part) for part in assign(cost, call, parts)]
+
+
+def _told_type(names: list[KernelName], lengths: list[int]) -> str | None:
+    """The element type that the name of the longest kernel tells."""
+    if len({name.dtype for name in names}) == 1:
+        return names[0].dtype
+    return names[lengths.index(max(lengths))].dtype
 
 
 def op_call(op: str, args: OpArgs | None) -> OpCall:

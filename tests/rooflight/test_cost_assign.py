@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rooflight import analyze
 from rooflight.cost import Cost, OpCall, estimate
-from rooflight.cost.assign import assign, conv_backward_shares, shares
+from rooflight.cost.assign import DurationsDecideError, assign, conv_backward_shares, shares, untimed
 from tests.drawing import timeline_from_events
 
 GEMM = Cost(1000, 300, 100, "modelled", dtype="bf16", matrix=True, family="gemm")
@@ -152,6 +152,41 @@ def test_the_flops_of_an_op_are_those_of_its_kernels(kernels: list[tuple[str, in
     call = backward("[True, True, True]")
     for cost, of in ((GEMM, MM), (estimate(call), call)):
         assert sum(p.flops or 0 for p in assign(cost, of, kernels)) == cost.flops
+
+
+FAMILIES = ("gemm", "gemm_aux", "conv_fwd", "conv_dgrad", "conv_wgrad", "elementwise", "layout", "fill")
+
+
+@given(
+    st.sampled_from(["[True, True, False]", "[True, False, True]", "[False, False, True]", "mm"]),
+    st.lists(st.tuples(st.sampled_from(FAMILIES), st.integers(0, 10**6)), max_size=6),
+)
+def test_what_no_duration_decides_is_the_same_whatever_they_are(
+    mask: str, kernels: list[tuple[str, int]]
+) -> None:
+    call, cost = (MM, GEMM) if mask == "mm" else (backward(mask), estimate(backward(mask)))
+    families = [family for family, _ in kernels]
+    try:
+        told = assign(cost, call, list(zip(families, untimed(len(families)), strict=True)))
+    except DurationsDecideError:
+        assert len(families) > 1
+        return
+    assert told == assign(cost, call, kernels)
+
+
+def test_durations_decide_where_two_kernels_share_and_nowhere_else() -> None:
+    def decided(*families: str) -> bool:
+        try:
+            assign(GEMM, MM, list(zip(families, untimed(len(families)), strict=True)))
+        except DurationsDecideError:
+            return True
+        return False
+
+    assert decided("gemm", "gemm")
+    assert decided("gemv", "moe_gemm")
+    assert not decided("gemm", "elementwise")
+    assert not decided("gemm", "gemm_aux", "fill")
+    assert not decided("elementwise")
 
 
 def test_a_collective_without_args_is_costed_from_the_op_around_it() -> None:
