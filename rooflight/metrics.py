@@ -113,6 +113,28 @@ _KERNEL = (
         "practical roof; above the datasheet it is marked, since then the cost or the data is "
         "wrong.",
     ),
+    Metric(
+        "kernel.exclusive_us",
+        "Its own",
+        "µs",
+        "lower",
+        "Time of the recording that is its alone: of kernels that run at once, one has the instant. Rows add "
+        "up to the parts of the wall time.",
+    ),
+    Metric(
+        "kernel.steps_exclusive_us",
+        "Its own in steps",
+        "µs",
+        "lower",
+        "Time within the steps that is its alone, summed over them.",
+    ),
+    Metric(
+        "kernel.steps_count",
+        "Calls in steps",
+        "",
+        None,
+        "Launches that start on the device within the steps.",
+    ),
 )
 _STEP = (
     Metric(

@@ -137,7 +137,9 @@ class Kernel(Struct):
 
     ``time_us``, ``flops``, ``bytes`` and ``bound_us`` are totals over its launches; ``min_us`` to
     ``max_us`` are per launch.  ``dtype`` is the type that its compute roof is taken for; ``histogram``
-    counts its launches in twelve equal bins from ``min_us`` to ``max_us``.
+    counts its launches in twelve equal bins from ``min_us`` to ``max_us``.  ``exclusive_us`` is the time
+    that is its alone (DEFINITIONS §16), over the recording, ``steps_exclusive_us`` within the steps, in
+    which ``steps_count`` launches start; the groups of a part add up to it.
     """
 
     name: Text
@@ -173,6 +175,9 @@ class Kernel(Struct):
     input_types: Text | None = None
     histogram: list[int] = field(default_factory=list)
     module_path: Text | None = None
+    exclusive_us: float | None = None
+    steps_exclusive_us: float | None = None
+    steps_count: int | None = None
 
 
 class Ceiling(Struct):

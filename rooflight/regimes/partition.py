@@ -22,14 +22,15 @@ RANK = {part: i for i, part in enumerate(KERNEL_PARTS)}
 class Partition:
     """The parts of one device over any windows, and who owns its kernel time.
 
-    ``busy`` is the union of all GPU work, ``communication`` the exposed one; ``kernels`` gives each
-    instant of kernel time to a row of ``timeline.gpu``.
+    ``busy`` is the union of all GPU work, ``communication`` and ``copies`` the exposed ones; ``kernels``
+    gives each instant of kernel time to a row of ``timeline.gpu``.
     """
 
     device: int
     busy: Clipper
     kernels: Owned
     communication: Set
+    copies: Set
     _sets: Mapping[str, Clipper]
 
     def parts(self, start: I64, end: I64) -> list[dict[str, int]]:
@@ -68,7 +69,7 @@ def partition(
     busy = union_of(running, communicating, copying)
     parts |= idle_causes(timeline, links, rows, busy, window, steps, activity)
     clippers = {name: Clipper(s) for name, s in parts.items()}
-    return Partition(device, Clipper(busy), kernels, parts["communication"], clippers)
+    return Partition(device, Clipper(busy), kernels, parts["communication"], parts["copy"], clippers)
 
 
 def _where(k: Owned, which: Mask) -> Set:

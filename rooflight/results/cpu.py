@@ -14,10 +14,11 @@ from rooflight.attribution.steps import StepSpan
 from rooflight.protocol import KERNEL_PARTS, PARTS, Cpu, CpuStep, Roofs
 from rooflight.regimes.steps import StepVerdict, run_regime, step_regime, summed
 from rooflight.results.cpu_ops import CpuOps, cpu_ops, op_rows
+from rooflight.results.exclusive import Depth, Exclusive, Owners, summed_by
 from rooflight.results.steps import bounds, parts_us
 from rooflight.roofline.bounds import lacks_roof
 from rooflight.roofline.speed import KernelTime, Limit, SpeedOfLight
-from rooflight.trace.tables import I64, HostKind, rows_by
+from rooflight.trace.tables import I64, HostKind, distinct, rows_by
 from rooflight.trace.timeline import Timeline
 from rooflight.units import us
 
@@ -65,7 +66,7 @@ def cpu_device(
         roof=recording.roofs,
         name=recording.roofs.name,
         steps=rows if steps else [],
-        ops=op_rows(recording.ops.rows),
+        ops=op_rows(recording.ops.rows, _exclusive(cuts, spans, len(recording.ops.rows)), steps=bool(steps)),
         parts_us=parts_us(summed(parts)),
         wall_us=us(sum(s.end - s.start for s in spans)),
         threads_busy_us=_other_threads(recording.timeline, set(cuts)),
@@ -88,6 +89,16 @@ def _at_steps(
     return list(parts), list(lights)
 
 
+def _exclusive(cuts: Mapping[int, _Cut], spans: Sequence[StepSpan], n: int) -> Exclusive:
+    """What each of ``n`` groups of ops has of the spans, each on its own thread."""
+    time, count = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    for thread, one in cuts.items():
+        depth = Depth(*bounds([s for s in spans if s.thread == thread]))
+        time += one.owners.totals(n, depth)[1]
+        count += one.calls(n, depth)
+    return Exclusive(time, time, count)
+
+
 class _Cut:
     """One thread's time: input, sync, self time of ops by regime, else host."""
 
@@ -104,6 +115,10 @@ class _Cut:
         self._sets |= {PARTS[p]: Clipper(pieces[which]) for p, which in rows_by(part)}
         limits = [Limit(op.t_ns, op.bound.bound_ns, op.verdict.regime in KERNEL_PARTS[:3]) for op in ops.rows]
         self._kernels = KernelTime(pieces, group, limits)
+        self.owners = Owners(pieces[:, 0], pieces[:, 1], group)
+        self._calls = distinct(selfs.op[mine])
+        self._start = recording.timeline.host.start[self._calls]
+        self._group = np.array([ops.of_call[row] for row in self._calls.tolist()], np.int64)
 
     def parts(self, start: I64, end: I64) -> list[dict[str, int]]:
         """Ns of each part within each window [start, end); they sum to its length."""
@@ -111,6 +126,10 @@ class _Cut:
         columns["host"] = end - start - sum(columns.values())
         values = zip(*(c.tolist() for c in columns.values()), strict=True)
         return [dict.fromkeys(PARTS, 0) | dict(zip(columns, row, strict=True)) for row in values]
+
+    def calls(self, n: int, depth: Depth) -> I64:
+        """How many calls of each of ``n`` groups start within the windows."""
+        return summed_by(self._group, depth.at(self._start), n)
 
     def light(self, start: I64, end: I64) -> list[SpeedOfLight]:
         """Speed of light of the op time within each window [start, end)."""

@@ -16,6 +16,7 @@ from rooflight.cost.launches import op_call
 from rooflight.cost.model import MODELLED, Cost
 from rooflight.protocol import Kernel, Roofs
 from rooflight.regimes.kernels import KernelFacts, Verdict, kernel_regime
+from rooflight.results.exclusive import Exclusive, with_exclusive
 from rooflight.results.rows import Work, cut, table_row
 from rooflight.roofline import bounds
 from rooflight.trace.tables import I64, HostKind
@@ -157,10 +158,12 @@ def _op(timeline: Timeline, row: int, cost: Cost, self_ns: list[int], roofs: Roo
     return CpuOp(name, dims, types, times, cost, work, limit, kernel_regime(facts))
 
 
-def op_rows(ops: Sequence[CpuOp]) -> list[Kernel]:
-    """The rows as those of kernels, largest self time first."""
+def op_rows(ops: Sequence[CpuOp], own: Exclusive, *, steps: bool) -> list[Kernel]:
+    """The rows as those of kernels, largest self time first; ``own`` is the time of each in the spans."""
     total = sum(o.total_ns for o in ops)
-    return sorted((_row(o, total) for o in ops), key=lambda k: (-k.time_us, k.name, k.input_dims or ""))
+    rows = [_row(o, total) for o in ops]
+    with_exclusive(rows, range(len(rows)), own, steps=steps)
+    return sorted(rows, key=lambda k: (-k.time_us, k.name, k.input_dims or ""))
 
 
 def _row(o: CpuOp, total: int) -> Kernel:

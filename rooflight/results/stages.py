@@ -30,9 +30,10 @@ from rooflight.results import above, quality
 from rooflight.results.attribution import Delays, graph_launches, launch_delays
 from rooflight.results.cpu import CpuRecording, cpu_recording
 from rooflight.results.devices import kernel_sum
+from rooflight.results.exclusive import Exclusive, exclusive, with_exclusive
 from rooflight.results.kernels import kernel_rows, verdicts
 from rooflight.results.roofs import DeviceRoofs, device_roofs
-from rooflight.results.steps import StepFigures, step_figures
+from rooflight.results.steps import StepFigures, bounds, step_figures
 from rooflight.roofline.groups import Groups, group_launches
 from rooflight.trace.tables import GpuKind, HostKind, Mask, distinct
 from rooflight.trace.timeline import Timeline
@@ -129,7 +130,16 @@ class Stages:
     @cached_property
     def table(self) -> tuple[list[Kernel], list[int]]:
         """The kernel table, and the place in it of each group."""
-        return kernel_rows(self.timeline, self.links, self.groups.rows, self.regimes, self.above)
+        rows, place = kernel_rows(self.timeline, self.links, self.groups.rows, self.regimes, self.above)
+        with_exclusive(rows, place, self.exclusive, steps=bool(self.spans))
+        return rows, place
+
+    @cached_property
+    def exclusive(self) -> Exclusive:
+        """The time that each group has for itself."""
+        return exclusive(
+            self.timeline, self.groups, self.partitions.values(), self.is_comm, *bounds(self.spans)
+        )
 
     @cached_property
     def above(self) -> dict[int, str]:
