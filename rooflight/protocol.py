@@ -182,17 +182,20 @@ class Kernel(Struct):
 
 class Ceiling(Struct):
     """One roof, in FLOP/s or B/s.  ``origin`` tells where the practical figure comes from: measured
-    (calibration of this device), factor (measured on this model), family, assumed."""
+    (calibration of this device), factor (measured on this model), family, assumed.  ``observed`` is the
+    datasheet's figure at the clock that telemetry saw: informative, no verdict rests on it."""
 
     datasheet: float | None = None
     practical: float | None = None
     origin: str = "assumed"
     source: str = ""
+    observed: float | None = None
 
 
 class Roofs(Struct):
     """The roofs of one device; ``compute`` by matrix dtype, ``vector`` by vector dtype, in FLOP/s;
-    ``memory``, ``link`` and ``pcie`` in B/s."""
+    ``memory``, ``link`` and ``pcie`` in B/s.  ``ground`` says by what an ``inferred`` device was found, and
+    of what it is a slice; ``observed_mhz`` is the SM clock of the ``observed`` figures."""
 
     gpu_id: str | None = None
     name: str | None = None
@@ -205,6 +208,8 @@ class Roofs(Struct):
     pcie: Ceiling | None = None
     sm_count: int | None = None
     sources: list[str] = field(default_factory=list)
+    ground: str = ""
+    observed_mhz: float | None = None
 
 
 class MemoryPeaks(Struct):

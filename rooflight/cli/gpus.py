@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
+from typing import Any
 
 from rooflight.cli import instances
+from rooflight.errors import Refused
 from rooflight.hardware import alike, find, gpus
-from rooflight.hardware.entry import entry
+from rooflight.hardware.clocks import FASTEST_MHZ
+from rooflight.hardware.entry import at_clock_entry, entry
 from rooflight.hardware.model import Gpu
 
 _COLUMNS = ("id", "bf16", "fp16", "fp8", "fp32", "fp64", "GB/s", "ridge", "name")
@@ -22,6 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a device name as the driver reports it, or an id; `instances` lists what rents GPUs",
     )
     parser.add_argument("--format", choices=("table", "json"), default="table")
+    parser.add_argument(
+        "--clock", type=float, metavar="MHZ", help="of one entry: its peaks at this SM clock besides"
+    )
     instances.add_arguments(parser.add_argument_group("with `instances`"))
 
 
@@ -30,18 +36,32 @@ def run(args: argparse.Namespace) -> int:
     if args.name == "instances":
         return instances.run(args)
     instances.refuse_options(args)
+    _check(args)
     found = list(gpus()) if args.name is None else [find(args.name)]
     if args.format == "json":
-        told = [entry(g) if g else None for g in found]
+        told = [_entry(g, args.clock) if g else None for g in found]
         print(json.dumps(told if args.name is None else told[0], ensure_ascii=False))
         return 0
     known = [g for g in found if g is not None]
     if not known:
         _unknown(args.name)
         return 0
-    for line in _table(known) if args.name is None else _sheet(known[0]):
+    for line in _table(known) if args.name is None else _sheet(known[0], args.clock):
         print(line)
     return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    if args.clock is None:
+        return
+    if args.name is None:
+        raise Refused("--clock goes with the name of a GPU")
+    if not 0 < args.clock <= FASTEST_MHZ:
+        raise Refused(f"no SM clock in MHz: {args.clock:g}", hint=f"one up to {FASTEST_MHZ}")
+
+
+def _entry(gpu: Gpu, clock: float | None) -> dict[str, Any]:
+    return entry(gpu) if clock is None else {**entry(gpu), "at_clock": at_clock_entry(gpu, clock)}
 
 
 def _unknown(name: str) -> None:
@@ -74,14 +94,16 @@ def _figure(value: float | None) -> str:
     return "–" if value is None else f"{value:.4g}" if value < 1_000 else f"{value:.0f}"
 
 
-def _sheet(gpu: Gpu) -> Iterator[str]:
+def _sheet(gpu: Gpu, clock: float | None) -> Iterator[str]:
     told = entry(gpu)
+    observed = at_clock_entry(gpu, clock)["peaks_tflops"] if clock is not None else {}
     yield f"{told['name']} ({gpu.id}), {gpu.arch}, {gpu.compute}"
     for dtype, peak in told["peaks_tflops"].items():
         measured = gpu.efficiency.get(dtype)
         reached = f", {100 * measured:.0f} % reached in measurements" if measured else ""
         ridge = told["ridge"].get(dtype)
-        yield f"  {dtype:<6} {_figure(peak):>8} TFLOP/s  ridge {_figure(ridge)} FLOP/byte{reached}"
+        at = f", {_figure(observed.get(dtype))} TFLOP/s at {clock:g} MHz" if clock is not None else ""
+        yield f"  {dtype:<6} {_figure(peak):>8} TFLOP/s  ridge {_figure(ridge)} FLOP/byte{reached}{at}"
     yield f"  memory {_figure(gpu.mem_bw_gbs):>8} GB/s"
     if gpu.notes:
         yield f"  note: {gpu.notes}"

@@ -14,13 +14,24 @@ from rooflight.hardware.model import Gpu
 from rooflight.hardware.names import alike, find
 
 if TYPE_CHECKING:
-    from rooflight.hardware.roofs import ceilings, cpu_roofs
+    from rooflight.hardware.roofs import ceilings, cpu_roofs, observe
 
-__all__ = ["Gpu", "Resolution", "alike", "ceilings", "cpu_roofs", "find", "gpus", "peaks", "resolve"]
+__all__ = [
+    "Gpu",
+    "Resolution",
+    "alike",
+    "ceilings",
+    "cpu_roofs",
+    "find",
+    "gpus",
+    "observe",
+    "peaks",
+    "resolve",
+]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in ("ceilings", "cpu_roofs"):
+    if name not in ("ceilings", "cpu_roofs", "observe"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from rooflight.hardware import roofs
 

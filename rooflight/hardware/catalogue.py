@@ -1,12 +1,13 @@
-"""The catalogue: one entry per SKU and what was measured on it, read from specs/*.toml.
+"""The catalogue: one entry per SKU, what was measured on it, and what an SM of its kind holds.
 
-The files travel in the wheel and are read on first use; each entry names its sources, its date and its
-condition (dense).  An absent key is unknown.
+specs/catalogue.json has the records of specs/*.toml, which are for people, in the form that is read at once;
+it travels in the wheel and is read on first use.  Each record names its sources, its date and its condition
+(dense).  An absent key is unknown.
 """
 
 from __future__ import annotations
 
-import tomllib
+import json
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -14,8 +15,7 @@ from typing import Any
 
 from rooflight.hardware.model import Gpu
 
-_SPECS = Path(__file__).with_name("specs")
-_VENDORS = ("nvidia", "amd", "intel")
+_FILE = Path(__file__).with_name("specs") / "catalogue.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,7 @@ class Measurement:
 def gpus() -> tuple[Gpu, ...]:
     """All entries in the order of the files."""
     factors = _factors()
-    return tuple(
-        _gpu(row, factors.get(row["id"], {}))
-        for vendor in _VENDORS
-        for row in _table(f"{vendor}.toml", "gpu")
-    )
+    return tuple(_gpu(row, factors.get(row["id"], {})) for row in _tables()["gpu"])
 
 
 @cache
@@ -58,7 +54,12 @@ def by_id() -> dict[str, Gpu]:
 @cache
 def measurements() -> tuple[Measurement, ...]:
     """What was measured, on any model."""
-    return tuple(Measurement(**_known(row, Measurement)) for row in _table("measured.toml", "measured"))
+    return tuple(Measurement(**_known(row, Measurement)) for row in _tables()["measured"])
+
+
+def limits() -> list[dict[str, Any]]:
+    """What one SM holds at most: a record per compute capability or gfx name."""
+    return _tables()["limits"]
 
 
 def _factors() -> dict[str, dict[str, float]]:
@@ -86,12 +87,12 @@ def _gpu(row: dict[str, Any], efficiency: dict[str, float]) -> Gpu:
 
 
 def _known(row: dict[str, Any], kind: type) -> dict[str, Any]:
-    """The keys that the record has; date and condition hold for the whole file."""
+    """The keys that the record has."""
     names = {f.name for f in fields(kind)}
     return {k: v for k, v in row.items() if k in names}
 
 
-def _table(file: str, key: str) -> list[dict[str, Any]]:
-    text = (_SPECS / file).read_text(encoding="utf-8")
-    rows: list[dict[str, Any]] = tomllib.loads(text)[key]
-    return rows
+@cache
+def _tables() -> dict[str, list[dict[str, Any]]]:
+    tables: dict[str, list[dict[str, Any]]] = json.loads(_FILE.read_text(encoding="utf-8"))
+    return tables

@@ -15,6 +15,11 @@ def peaks(gpu: Gpu) -> dict[str, float]:
     return {d: peak for d, peak in both.items() if not d.endswith(_NO_ROOF)}
 
 
+def fp16_accumulate(gpu: Gpu) -> dict[str, float]:
+    """Dense peaks by dtype of matrix work that adds up in fp16, in TFLOP/s."""
+    return {d.removesuffix(_NO_ROOF): p for d, p in gpu.matrix.items() if d.endswith(_NO_ROOF)}
+
+
 def ridges(gpu: Gpu) -> dict[str, float]:
     """Per dtype the arithmetic intensity where compute and memory take equal time, FLOP per byte."""
     if not gpu.mem_bw_gbs:

@@ -2,7 +2,8 @@
 
 A name matches an entry when it is one of the names seen from drivers, or when it holds every token of
 the model and nothing that the entry does not say: "RTX A1000" is no A100 and "H100 PCIe" no "H100 NVL",
-since no token is ever a part of another.  Two entries that match are none.
+since no token is ever a part of another.  Two entries that match are none.  A name that goes on with a MIG
+profile or a partition's mode is a slice of the entry before it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import NamedTuple
 
 from rooflight.hardware.catalogue import by_id, gpus
 from rooflight.hardware.model import Gpu
+from rooflight.hardware.slices import cut, part_of
 
 _TOKEN = re.compile(r"[a-z0-9]+")
 _LONGEST = 256
@@ -39,9 +41,17 @@ class _Entry(NamedTuple):
 
 
 def find(name: str) -> Gpu | None:
-    """The entry that ``name`` (or an id of the catalogue) stands for, ``None`` when there is none or
-    more than one.  Never a default."""
+    """The entry that ``name`` (or an id of the catalogue) stands for, or the slice of one; ``None`` when
+    there is none or more than one.  Never a default."""
     text = name[:_LONGEST].strip()
+    if part := part_of(text):
+        whole = _whole(part.whole)
+        return cut(whole, part) if whole else None
+    return _whole(text)
+
+
+def _whole(text: str) -> Gpu | None:
+    text = text.strip()
     if exact := by_id().get(text):
         return exact
     said = tokens(text)

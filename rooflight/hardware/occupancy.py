@@ -1,8 +1,6 @@
 """Occupancy: which share of an SM's warps a launch can keep resident (DEFINITIONS §15, low_occupancy).
 
-Limits come from the trace's deviceProperties where they are there, else from the compute capability:
-CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"
-(https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/compute-capabilities.html).
+Limits come from the trace's deviceProperties where they are there, else from the compute capability.
 """
 
 from __future__ import annotations
@@ -11,18 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rooflight.hardware.limits import Limits, limits_of
+
 _KIB = 1_024
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Of one SM: threads, blocks, 32-bit registers, shared memory in bytes; ``None`` is unknown."""
-
-    threads: int
-    blocks: int | None = None
-    registers: int | None = None
-    shared_bytes: int | None = None
-    warp_size: int = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +23,6 @@ class Occupancy:
     limiter: str
 
 
-# Compute capability -> threads, blocks, registers, shared memory in KiB of one SM.
-_BY_COMPUTE = {
-    "6.0": (2_048, 32, 65_536, 64),
-    "6.1": (2_048, 32, 65_536, 96),
-    "7.0": (2_048, 32, 65_536, 96),
-    "7.5": (1_024, 16, 65_536, 64),
-    "8.0": (2_048, 32, 65_536, 164),
-    "8.6": (1_536, 16, 65_536, 100),
-    "8.7": (1_536, 16, 65_536, 164),
-    "8.9": (1_536, 24, 65_536, 100),
-    "9.0": (2_048, 32, 65_536, 228),
-    "10.0": (2_048, 32, 65_536, 228),
-    "10.3": (2_048, 32, 65_536, 228),
-    "12.0": (1_536, 24, 65_536, 100),
-}
 #: Registers are handed out per warp in units of 256, shared memory in units of 128 bytes at least.
 _REGISTER_UNIT = 256
 _SHARED_UNIT = 128
@@ -56,15 +30,6 @@ _SHARED_UNIT = 128
 _RESERVED_SINCE = 8
 _LARGEST_BLOCK = 1_024
 _WAVEFRONT = 64
-
-
-def limits_of(compute: str) -> Limits | None:
-    """The limits of a compute capability, ``None`` for one that is not in the table (so for AMD)."""
-    row = _BY_COMPUTE.get(compute)
-    if row is None:
-        return None
-    threads, blocks, registers, shared_kib = row
-    return Limits(threads, blocks, registers, shared_kib * _KIB)
 
 
 def limits_from_properties(properties: Mapping[str, Any], compute: str | None = None) -> Limits | None:
@@ -111,7 +76,7 @@ def occupancy(
     fits = {"threads": most_warps // warps}
     if limits.blocks is not None:
         fits["blocks"] = limits.blocks
-    if limits.registers is not None and regs:
+    if limits.registers is not None and regs and not _amd(compute, limits):
         fits["registers"] = _blocks_by_registers(limits.registers, regs, warps, limits.warp_size)
     shared = _shared_of_block(compute, limits, smem)
     if limits.shared_bytes is not None and shared:
@@ -133,7 +98,8 @@ def _limits(compute: str, device: Limits | Mapping[str, Any] | None) -> Limits |
     if not device:
         return limits_of(compute)
     # HIP writes its gfx90a as 9.0, which is another vendor's: no fallback for it.
-    fallback = None if device.get("warpSize") == _WAVEFRONT else limits_of(compute)
+    foreign = device.get("warpSize") == _WAVEFRONT and not compute.startswith("gfx")
+    fallback = None if foreign else limits_of(compute)
     return limits_from_properties(device, compute) or fallback
 
 
@@ -141,10 +107,17 @@ def _shared_of_block(compute: str, limits: Limits, smem: int | None) -> int:
     """Shared memory that a block takes, with the system's own; 0 when it asks for none or is unknown."""
     if not smem or smem < 0:
         return 0
-    major = compute.partition(".")[0]
-    nvidia = limits.warp_size != _WAVEFRONT and compute in _BY_COMPUTE
-    reserved = _KIB if nvidia and int(major) >= _RESERVED_SINCE else 0
+    reserved = 0 if _amd(compute, limits) or _major(compute) < _RESERVED_SINCE else _KIB
     return _round_up(smem + reserved, _SHARED_UNIT)
+
+
+def _amd(compute: str, limits: Limits) -> bool:
+    return limits.warp_size == _WAVEFRONT or compute.startswith("gfx")
+
+
+def _major(compute: str) -> int:
+    """Of a compute capability that is known; 0 of any other."""
+    return int(compute.partition(".")[0]) if limits_of(compute) else 0
 
 
 def _round_up(value: int, unit: int) -> int:

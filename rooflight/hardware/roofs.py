@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rooflight.hardware.catalogue import measurements
+from rooflight.hardware.clocks import at_clock
 from rooflight.hardware.dense import peaks
 from rooflight.hardware.model import Gpu
 from rooflight.protocol import Calibration, Ceiling, Roofs
@@ -57,6 +58,21 @@ def cpu_roofs(calibration: Calibration | None) -> Roofs:
     return _calibrated(roofs, calibration)
 
 
+def observe(roofs: Roofs, gpu: Gpu | None, sm_mhz: float | None) -> Roofs:
+    """``roofs`` with ``observed`` of each compute roof: its datasheet figure at the SM clock ``sm_mhz``,
+    the mean over the time in which the device worked.  Memory has its own clock and keeps none.
+
+    It is informative: verdicts stay on the practical roofs.
+    """
+    if gpu is None or sm_mhz is None:
+        return roofs
+    for table, matrix in ((roofs.compute, True), (roofs.vector, False)):
+        for dtype, tflops in at_clock(gpu, sm_mhz, matrix=matrix).items():
+            table[dtype].observed = tflops * TERA
+            roofs.observed_mhz = sm_mhz
+    return roofs
+
+
 # --- factors ---------------------------------------------------------------------------------------
 
 
@@ -93,13 +109,13 @@ def _vector_factor() -> _Factor:
 def _family_compute(gpu: Gpu) -> float | None:
     """Defaults by family.  An H20 is capped by firmware and takes no part in Hopper's."""
     if gpu.arch == "Hopper":
-        return None if gpu.id.startswith("h20-") or gpu.id == "h20" else 0.80
+        return None if gpu.capped else 0.80
     if gpu.arch == "Blackwell":
         return 0.77 if gpu.compute.startswith("10.") else None
     if gpu.name in ("A100", "A800", "A100 or A800"):
         return 0.85
     if gpu.arch == "CDNA3":
-        return 0.62 if gpu.id == "mi325x" else 0.53
+        return 0.62 if gpu.sku == "mi325x" else 0.53
     return 0.62 if gpu.arch == "CDNA4" else None
 
 
@@ -129,7 +145,7 @@ def _scaled(datasheet: float, factor: _Factor) -> Ceiling:
 
 
 def _measurement_source(gpu: Gpu, use: str) -> str:
-    sources = [f"{m.metric}: {m.source}" for m in measurements() if m.gpu_id == gpu.id and m.use == use]
+    sources = [f"{m.metric}: {m.source}" for m in measurements() if m.gpu_id == gpu.sku and m.use == use]
     return "; ".join(dict.fromkeys(sources)) or "measured alike on each model that it may be"
 
 

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from rooflight.attribution.launches import Links
-from rooflight.hardware import Gpu
-from rooflight.hardware.catalogue import by_id
+from rooflight.hardware import Gpu, find
 from rooflight.protocol import Roofs
 from rooflight.roofline.bounds import compute_ceiling
 from rooflight.roofline.groups import Group
@@ -61,7 +60,7 @@ class _Together:
 
 
 def _cause(g: Group, roofs: Roofs, together: _Together) -> str:
-    gpu = by_id().get(roofs.gpu_id or "")
+    gpu = find(roofs.gpu_id or "")
     roof = compute_ceiling(g.work, roofs)
     compute_ns = _time(g.work.flops, roof.datasheet if roof else None)
     memory_ns = _time(g.work.bytes, roofs.memory.datasheet if roofs.memory else None)

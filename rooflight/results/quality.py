@@ -164,7 +164,8 @@ def _of_roofs(seen: Seen) -> Iterator[Flag]:
     if without:
         yield Flag("peak_unknown", without, "kernel groups without a roof for their work")
     if seen.sku_inferred:
-        yield Flag("sku_inferred", 1, "the GPU was found by its size and architecture, not by its name")
+        grounds = "; ".join(dict.fromkeys(r.ground for r in seen.roofs if r.ground))
+        yield Flag("sku_inferred", 1, f"the GPU was not found by its name alone: {grounds}")
     assumed = sum(g.bound.math_type_assumed for g, _ in kernels)
     if assumed:
         yield Flag("math_type_assumed", assumed, "fp32 matrix kernels whose names do not tell TF32 from fp32")

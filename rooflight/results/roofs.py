@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rooflight.errors import Refused
-from rooflight.hardware import ceilings, find, resolve
+from rooflight.hardware import Gpu, ceilings, find, gpus, resolve
 from rooflight.protocol import Calibration, Roofs
 from rooflight.trace.timeline import DeviceProperties, Timeline
 
@@ -35,9 +35,19 @@ def _named(name: str, calibrations: Sequence[Calibration]) -> Roofs:
     gpu = find(name)
     if gpu is None:
         raise Refused(f"unknown GPU {name!r}", hint="`rooflight gpus` lists the catalogue")
-    roofs = ceilings(gpu, _calibration(name, calibrations))
+    if gpu.device_unit == "card":
+        raise Refused(
+            f"{name!r} is a whole card; a device of a recording is one die of it",
+            hint=f"--gpu {_die_of(gpu)}",
+        )
+    roofs = ceilings(gpu, _calibration(name, calibrations), inferred=gpu.slice_of is not None)
     roofs.name = name
+    roofs.ground = gpu.notes if gpu.slice_of else ""
     return roofs
+
+
+def _die_of(card: Gpu) -> str:
+    return next(g.id for g in gpus() if g.name == card.name and g.device_unit != "card")
 
 
 def _recorded(device: DeviceProperties | None, calibrations: Sequence[Calibration]) -> Roofs:
@@ -49,6 +59,7 @@ def _recorded(device: DeviceProperties | None, calibrations: Sequence[Calibratio
     roofs = ceilings(found.gpu, _calibration(device.name, calibrations))
     roofs.name = device.name or (found.gpu.name if found.gpu else None)
     roofs.inferred = found.inferred
+    roofs.ground = found.ground
     return roofs
 
 

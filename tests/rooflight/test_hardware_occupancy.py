@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rooflight.hardware.occupancy import Limits, Occupancy, limits_from_properties, limits_of, occupancy
+from rooflight.hardware import gpus
+from rooflight.hardware.limits import Limits, limits_of, record_of
+from rooflight.hardware.occupancy import Occupancy, limits_from_properties, occupancy
 
 V100 = {
     "warpSize": 32,
@@ -81,7 +83,7 @@ def test_limits_of_a_trace_without_them(properties: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("compute", "threads", "regs", "smem"),
     [
-        ("gfx942", 256, 32, 0),  # no limits known
+        ("gfx1036", 256, 32, 0),  # no limits known
         ("99.9", 256, 32, 0),
         ("8.0", 0, 32, 0),
         ("8.0", -1, 32, 0),
@@ -96,3 +98,40 @@ def test_impossible_or_unknown(compute: str, threads: int, regs: int, smem: int)
 
 def test_unknown_resources_do_not_limit() -> None:
     assert occupancy("8.0", 256, None, None) == Occupancy(1.0, "threads")
+
+
+@pytest.mark.parametrize(
+    ("compute", "threads", "smem", "expected"),
+    [
+        # 32 waves of 64: 256 threads are 4 waves, 8 blocks fill the CU.
+        ("gfx942", 256, 0, Occupancy(1.0, "threads")),
+        # 64 KiB of LDS, nothing of it the system's: 65536 // 20480 = 3 blocks of 4 waves = 12 of 32.
+        ("gfx942", 256, 20_480, Occupancy(12 / 32, "shared memory")),
+        # CDNA4 has 160 KiB: 163840 // 20480 = 8 blocks of 4 waves = 32 of 32.
+        ("gfx950", 256, 20_480, Occupancy(1.0, "threads")),
+        # 40 waves on CDNA1, 32 waves of 32 on RDNA3 (256 threads are 8 of them, 4 blocks).
+        ("gfx908", 1024, 0, Occupancy(32 / 40, "threads")),
+        ("gfx1100", 256, 0, Occupancy(1.0, "threads")),
+    ],
+)
+def test_compute_units_of_amd(compute: str, threads: int, smem: int, expected: Occupancy) -> None:
+    """Registers do not limit there: 512 a thread would leave 1 wave per SIMD."""
+    assert occupancy(compute, threads, 512, smem) == expected
+
+
+def test_every_limit_has_its_source_and_date() -> None:
+    known = {g.compute for g in gpus()} - {"pvc", "hpu"}
+    assert len(known) == 16
+    for compute in known:
+        row = record_of(compute)
+        assert row is not None, compute
+        assert row["sources"]
+        assert row["date"] == "2026-12-02"
+
+
+def test_limits_agree_with_the_entries() -> None:
+    """An entry's shared memory per SM is that of its compute capability."""
+    for gpu in gpus():
+        limits = limits_of(gpu.compute)
+        if limits is not None and gpu.smem_per_sm_kib is not None:
+            assert limits.shared_bytes == gpu.smem_per_sm_kib * 1024, gpu.id
