@@ -21,7 +21,7 @@ from rooflight.cost.launches import LaunchCosts
 from rooflight.cost.model import INFERRED, UNKNOWN, Cost
 from rooflight.dtypes import BY_NAME
 from rooflight.kernels import KernelName
-from rooflight.trace.tables import GpuKind, combined
+from rooflight.trace.tables import GpuKind, among, combined
 from rooflight.trace.timeline import LaunchShape, Timeline
 
 #: Elements that a thread takes.
@@ -49,7 +49,7 @@ def with_grids(timeline: Timeline, costs: LaunchCosts, kernels: Mapping[int, Ker
     named = [i for i, name in kernels.items() if name.family in _FAMILIES]
     lacking = unknown[costs.index] & (gpu.kind == GpuKind.KERNEL) & (gpu.shape >= 0)
     rows = timeline.valid_gpu[lacking[timeline.valid_gpu]]
-    rows = rows[np.isin(gpu.name[rows], named)]
+    rows = rows[among(gpu.name[rows], np.array(named, np.int64))]
     if not rows.size or timeline.meta.is_hip:
         return costs
     _, first, launch = np.unique(
