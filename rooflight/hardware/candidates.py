@@ -8,7 +8,7 @@ from typing import Any
 
 from rooflight.hardware.catalogue import gpus
 from rooflight.hardware.model import Gpu
-from rooflight.hardware.names import find, vendor_of
+from rooflight.hardware.names import find, shortened, vendor_of
 from rooflight.hardware.slices import by_units, cut, is_virtual, modes, part_of
 
 _TOLERANCE = 0.02  # reported memory is 0.3 to 1.5 % under the vendor's
@@ -48,6 +48,7 @@ def resolve(
     capability ("9.0", for HIP "9.4") or the gfx name.  A device that reports fewer SMs than its name's entry
     is a slice of it, one that reports more is another board: its peaks are unknown.
     """
+    name = shortened(name)
     reported = _Reported(sm_count, memory_bytes, compute)
     if is_virtual(name):
         return Resolution(None, False)
@@ -70,7 +71,7 @@ def resolve(
 def _named(name: str, named: Gpu, reported: _Reported) -> Resolution:
     sm_count = reported.sm_count
     if named.slice_of:
-        part = part_of(name.strip())
+        part = part_of(name)
         whole = find(part.whole) if part else None
         if part is None or whole is None:
             return Resolution(None, False, (named,))

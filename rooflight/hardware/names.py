@@ -43,11 +43,16 @@ class _Entry(NamedTuple):
 def find(name: str) -> Gpu | None:
     """The entry that ``name`` (or an id of the catalogue) stands for, or the slice of one; ``None`` when
     there is none or more than one.  Never a default."""
-    text = name[:_LONGEST].strip()
+    text = shortened(name)
     if part := part_of(text):
         whole = _whole(part.whole)
         return cut(whole, part) if whole else None
     return _whole(text)
+
+
+def shortened(name: str) -> str:
+    """As much of a name as is looked at."""
+    return name[:_LONGEST].strip()
 
 
 def _whole(text: str) -> Gpu | None:

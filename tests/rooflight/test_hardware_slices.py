@@ -235,6 +235,9 @@ def test_long_and_odd_names_end_at_once() -> None:
     for name in ("- " * 100_000, "a/" * 100_000, "1g.1gb" * 50_000, "MIG " * 50_000 + "1g.10gb", "\x00/cpx"):
         assert find(name) is None
         assert resolve(name, sm_count=1, memory_bytes=1, compute="9.0").gpu is None
+    # A slice's name, and then a million separators: what is beyond a name's length is not looked at.
+    name = "NVIDIA A100-SXM4-40GB MIG 1g.5gb".ljust(256) + "- " * 500_000
+    assert resolve(name, sm_count=14).gpu == resolve("NVIDIA A100-SXM4-40GB MIG 1g.5gb", sm_count=14).gpu
 
 
 DRAWN = """
@@ -262,3 +265,26 @@ def test_the_flag_says_of_what_a_device_is_a_slice() -> None:
     asked = device_roofs(timeline_from_text(DRAWN), "mi300x/cpx", ())
     assert asked.inferred
     assert asked.roofs[0].ground == "a slice of mi300x: 38 of 304 CUs, its bandwidth is unknown"
+
+
+def test_an_analysis_is_held_against_the_slice() -> None:
+    import rooflight
+
+    device = {
+        "id": 0,
+        "name": "AMD Instinct MI300X",
+        "numSms": 38,
+        "totalGlobalMem": 24 * GIB,
+        "computeMajor": 9,
+        "computeMinor": 4,
+        "warpSize": 64,
+    }
+    rank = rooflight.analyze(timeline_from_text(DRAWN, deviceProperties=[device])).document.ranks[0]
+    flag = next(f for f in rank.flags if f.code == "sku_inferred")
+    assert "a slice of mi300x: 38 of 304 CUs, 1/8 of the memory" in (flag.detail or "")
+    roofs = rank.roofs["0"]
+    assert (roofs.gpu_id, roofs.sm_count) == ("mi300x/cpx", 38)
+    assert roofs.memory is not None
+    # 5300 / 8 GB/s, of which 0.81 was reached by a stream.
+    assert roofs.memory.datasheet == pytest.approx(662.5e9)
+    assert roofs.memory.practical == pytest.approx(662.5e9 * 0.81)
