@@ -12,22 +12,22 @@ _COMMUNICATES = re.compile(
 
 # First match wins: "reduce_scatter" before "reduce", all-gather before anything that gathers.
 _KINDS = (
-    ("reduce_scatter", ("reducescatter", "reduce_scatter")),
+    ("reduce_scatter", ("reducescatter", "reduce_scatter", "rr_rs")),
     ("allreduce", ("allreduce", "all_reduce", "cross_device_reduce")),
-    ("allgather", ("allgather", "all_gather")),
+    ("allgather", ("allgather", "all_gather", "rr_ag")),
     ("all_to_all", ("alltoall", "all_to_all", "deep_ep::internode", "deep_ep::intranode")),
     ("broadcast", ("broadcast",)),
-    ("sendrecv", ("sendrecv", "send_recv")),
+    ("sendrecv", ("sendrecv", "send_recv", "pushsend", "pullrecv")),
 )
 
 # NCCL writes the type of a reduction at the end of the name (before 2.17) or after the operator
 # (since).  Types of one byte are left out: copies of any type run as bytes.
 _NCCL_TYPE = re.compile(
-    r"(?:sum|prod|min|max|minmax|premulsum|sumpostdiv)_"
-    r"(__nv_bfloat16|bf16|half|f16|float|f32|double|f64|u?int32_t|[iu]32|u?int64_t|[iu]64|f8e4m3|f8e5m2)(?![a-z0-9])"
+    r"(?:sum|prod|min|max|minmax|premulsum|sumpostdiv)_{1,3}"
+    r"(nv_bfloat16|bf16|half|f16|float|f32|double|f64|u?int32_t|[iu]32|u?int64_t|[iu]64|f8e4m3|f8e5m2)(?![a-z0-9])"
 )
 _NCCL_DTYPES = {
-    "__nv_bfloat16": "bf16",
+    "nv_bfloat16": "bf16",
     "bf16": "bf16",
     "half": "fp16",
     "f16": "fp16",

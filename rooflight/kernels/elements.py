@@ -15,6 +15,7 @@ _TYPE = re.compile(
     r"|__half|half_t|half|Half|_Float16|fp16_t|float16_t"
     r"|Float8_e4m3fnuz|Float8_e4m3fn|Float8_e5m2fnuz|Float8_e5m2|__nv_fp8_e4m3|__nv_fp8_e5m2|__hip_fp8_e4m3_fnuz"
     r"|__hip_fp8_e4m3|float_e4m3_t|float_e5m2_t"
+    r"|f8_fnuz_t|f8_ocp_t|f8_t|bf8_fnuz_t|bf8_ocp_t|bf8_t|fp8_t|fp8e4m3|fp8e5m2|float8_e4m3_t"
     r"|tfloat32_t|float|double|int8_t|signed char|int32_t|int64_t|long long|long|int|short|bool"
     r"|unsigned char|unsigned short|unsigned long long|unsigned long|unsigned int|uint8_t)(?![A-Za-z0-9_])"
 )
@@ -48,6 +49,17 @@ _DTYPES = {
             "__hip_fp8_e4m3",
             "float_e4m3_t",
             "float_e5m2_t",
+            # Composable Kernel's
+            "f8_fnuz_t",
+            "f8_ocp_t",
+            "f8_t",
+            "bf8_fnuz_t",
+            "bf8_ocp_t",
+            "bf8_t",
+            "fp8_t",
+            "fp8e4m3",
+            "fp8e5m2",
+            "float8_e4m3_t",
         ),
         "fp8",
     ),
@@ -95,8 +107,17 @@ def first_element(types: list[str]) -> str | None:
     return (rest[0] or None) if rest else None
 
 
-# Itanium codes.  Composable Kernel's bhalf_t is unsigned short, "t"; its fp16 is _Float16.
-_CODES = {"DF16b": "bf16", "DF16_": "fp16", "Dh": "fp16", "f": "fp32", "d": "fp64"}
+# Itanium codes.  Composable Kernel's bhalf_t is unsigned short, "t"; its fp16 is _Float16, its fp8 and bf8
+# are integers of eight bits, _BitInt(8) and unsigned _BitInt(8).
+_CODES = {
+    "DF16b": "bf16",
+    "DF16_": "fp16",
+    "Dh": "fp16",
+    "f": "fp32",
+    "d": "fp64",
+    "DB8_": "fp8",
+    "DU8_": "fp8",
+}
 
 
 def mangled_types(name: str) -> list[str]:

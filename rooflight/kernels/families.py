@@ -60,6 +60,8 @@ RULES: tuple[Rule, ...] = (
         starts=(
             "memcpy ",
             "[cuda memcpy",
+            "[cuda unified memory memcpy",
+            "hipmemcpy",
             "copydevicetodevice",
             "copyhosttodevice",
             "copydevicetohost",
@@ -70,12 +72,13 @@ RULES: tuple[Rule, ...] = (
         starts=(
             "memset",
             "[cuda memset",
+            "[cuda unified memory memset",
+            "hipmemset",
             "fillbuffer",
         ),
     ),
     # Fused collectives whose names DEFINITIONS §4 does not list: told as what they are, not counted as
     # communication.
-    Rule("collective", any_of="allreduce_fusion quick_all_reduce quickreduce oneshot_lamport"),
     # Inductor: the prefix is the kind, the rest lists the fused ops and is never a matmul.
     Rule(
         "triton_pointwise",
@@ -108,6 +111,15 @@ RULES: tuple[Rule, ...] = (
             "triton_fused",
         ),
     ),
+    # An all-reduce says what it is; "reduce", "gather" and "scatter" alone do not.
+    Rule(
+        "collective",
+        any_of=(
+            "allreduce all_reduce quickreduce oneshot_lamport reducescatter reduce_scatter allgather "
+            "all_gather alltoall all_to_all userbuffers"
+        ),
+        none_of="at::native fbgemm",
+    ),
     # Mixture of experts: routing before softmax, top-k and scatter; its GEMM before GEMM.
     Rule(
         "moe_routing",
@@ -115,7 +127,8 @@ RULES: tuple[Rule, ...] = (
             "moe_align moe_sum moe_sort moesort topkgating topk_gating topk_softmax grouped_topk "
             "grouped_top_k _topk_forward combined_routing routing_compute bitmatrix "
             "finalize_matmul_scatter expandinputrows expand_input_rows finalizemoe finalize_moe "
-            "moe_permute moe_unpermute permute_tokens moe_fused_gate moe::dev:: routingmain "
+            "moe_permute moe_unpermute permute_tokens moe_fused_gate moe::dev::finalize moe::dev::permute "
+            "moe::dev::routing _ep_scatter _ep_gather routingmain "
             "routingindices routingkernel sortedexpert buildexpertmaps compute_expert "
             "count_and_sort_expert expert_offsets"
         ),
@@ -133,6 +146,7 @@ RULES: tuple[Rule, ...] = (
             "bmm_fp32_",
         ),
     ),
+    Rule("elementwise", any_of="moe::dev::activation"),
     # Attention: what stands around it, then backward, decode, forward.
     Rule(
         "kv_cache",
@@ -155,9 +169,10 @@ RULES: tuple[Rule, ...] = (
             "merge_states variablelengthmerge fmhabwddotdoo fmhabwdogradoto fmhabwdogradotok "
             "fmhabwdograddoto fmhabwdconvertqgrad fmha_bwd_convert fmha_bwd_dot_do_o fmha_bwd_odo "
             "fmhafwdsplitkvcombine fmhareduction reduce_segments attn_reduce dot_do_o "
-            "prepare_varlen_num_blocks"
+            "prepare_varlen_num_blocks convert_dq"
         ),
     ),
+    Rule("attention_aux", any_of="odo convert", all_of="fmha_bwd"),
     Rule("attention_aux", all_of="paged_attention reduce"),
     Rule("attention_aux", any_of=_ATTENTION, all_of="_reduce_kernel"),
     Rule("attention_aux", all_of="sdpa _reduce"),
@@ -175,7 +190,8 @@ RULES: tuple[Rule, ...] = (
         any_of=(
             "paged_attention pagedattention unified_attention_3d batchdecode singledecode "
             "decode_attention masked_multihead_attention mmha_kernel flash_mla flashmla "
-            "_fwd_kernel_stage1 _fwd_grouped_kernel_stage1 xqa_kernel pa_decode mla_dec aiter::pa_"
+            "_fwd_kernel_stage1 _fwd_grouped_kernel_stage1 xqa_kernel pa_decode mla_dec aiter::pa_ "
+            "aiter::mla_"
         ),
     ),
     Rule("attention_aux", any_of="_fwd_kernel_stage2"),
@@ -194,7 +210,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "conv_aux",
         any_of=(
-            "im2col im2d2col im3d2col col2im winogradforward winogradwgrad winogradbackward "
+            "im2col im2d2col im3d2col col2im vol2col col2vol winogradforward winogradwgrad winogradbackward "
             "generatewinograd winograd_xform winogradtransform computeoffsetskernel computeboffsets "
             "computewgrad computesplitkoffsets flip_filter pointwise_mult_and_sum_complex "
             "reduce_wgrad wgrad_reduce"
@@ -205,13 +221,15 @@ RULES: tuple[Rule, ...] = (
         "conv_dgrad",
         any_of=(
             "dgrad bwd_data bwddata backward_data igemm_bwd_gtc conv_bwd_d depthwise2d_backward "
-            "depthwise3d_cuda_backward_input"
+            "depthwise3d_cuda_backward_input causal_conv1d_bwd"
         ),
     ),
+    Rule("conv_dgrad", any_of="_bwd_", all_of="naive_conv"),
     Rule(
         "conv_wgrad",
         any_of=(
-            "wgrad bwd_weight bwdweight igemm_wrw convwrw bwdwrw _wrw grad_weight_kernel backward_weight"
+            "wgrad bwd_weight bwdweight igemm_wrw convwrw bwdwrw _wrw 1wrw 3wrw grad_weight_kernel "
+            "backward_weight"
         ),
         none_of="embedding",
     ),
@@ -229,12 +247,21 @@ RULES: tuple[Rule, ...] = (
     # GEMM: what stands around it, vector forms, the rest.
     Rule(
         "gemm_aux",
-        any_of="splitkreduce splitk_reduce reducesplitk epilogue:: scal_kernel postgsu reduce_1block",
+        any_of=(
+            "splitkreduce splitk_reduce reducesplitk splitk_clean epilogue:: scal_kernel postgsu "
+            "reduce_1block"
+        ),
     ),
+    # What packs weights anew, quantises for a product or turns its scales carries the product's name.
+    Rule("layout", any_of="marlin_repack awq_repack gptq_repack deep_gemm::transpose"),
+    Rule("quantize", any_of="quant_deep_gemm"),
     Rule("gemm_aux", starts=("cijk_",), none_of="_alik_ _ailk_ _bljk _bjlk"),
     Rule("gemv", any_of="gemv llgemm1 wvsplitk"),
     Rule("gemv", any_of="dot_kernel", none_of="attn attention at::native"),
-    Rule("gemm", any_of="gemm nvjet cijk_ matmul marlin collectivemma tensorop_ machete _mm_kernel wmma_"),
+    Rule(
+        "gemm",
+        any_of="gemm nvjet cijk_ matmul marlin collectivemma tensorop_ machete _mm_kernel wmma_ bmm_chunk",
+    ),
     # PyTorch's generic loops: the functor says copy or fill, anything else is arithmetic.
     Rule(
         "optimizer",
@@ -248,7 +275,7 @@ RULES: tuple[Rule, ...] = (
             "hiprand rocrand"
         ),
     ),
-    Rule("index", any_of="index_elementwise scatter_gather_elementwise"),
+    Rule("index", any_of="index_elementwise scatter_gather_elementwise index_put"),
     Rule("elementwise", any_of="elementwise_kernel elementwise_with_index"),
     # Normalisation, rotary embedding, softmax.
     Rule(
@@ -269,11 +296,17 @@ RULES: tuple[Rule, ...] = (
             "l2norm welford"
         ),
     ),
-    Rule("rope", any_of="rotary rope_ _rope applyrope mrope"),
+    Rule("rope", any_of="rotary rope_ _rope applyrope mrope mlarope normrope ropequantize ropekernel"),
     Rule("softmax_bwd", any_of="backward bwd grad", all_of="softmax"),
     Rule("softmax", any_of="softmax"),
-    Rule("dropout", any_of="dropout"),
-    Rule("quantize", any_of="quant fp8rowwise fp8_qparam cvt_fp16_to_fp4 cast_to_fp8"),
+    Rule("dropout", any_of="dropout masked_scale"),
+    Rule(
+        "quantize",
+        any_of=(
+            "quant fp8rowwise fp8_qparam cvt_fp16_to_fp4 cast_to_fp8 convert_fp8 cast_mxfp8 cast_nvfp4 "
+            "cast_transpose reconstruct_gptq reconstruct_exllama"
+        ),
+    ),
     # Embeddings before optimiser and scatter: fused backward kernels name those too.
     Rule("layout", any_of="permute_pooled permute102 recat_embedding"),
     Rule("embedding_bwd", any_of="backward bwd grad", all_of="embedding"),
@@ -284,8 +317,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "pool",
         any_of=(
-            "max_pool maxpool avg_pool avgpool average_pool adaptive_avg adaptiveaverage pooling "
-            "pool_fw pool_bw"
+            "max_pool maxpool avg_pool avgpool average_pool adaptive_avg adaptive_average adaptiveaverage "
+            "pooling pool_fw pool_bw"
         ),
     ),
     # Sorting and indexing, movement, the rest.
@@ -294,7 +327,7 @@ RULES: tuple[Rule, ...] = (
         any_of=(
             "devicescan radixsort radix_sort sort_ _sort bitonic segmented_sort topk cumsum scan_ "
             "_scan devicecompact deviceselect devicemerge deviceunique searchsorted rocprim "
-            "reducebykey runlengthencode devicehistogram nonzero"
+            "reducebykey runlengthencode devicehistogram nonzero write_indices"
         ),
     ),
     Rule("reduction", any_of="devicereduce"),
@@ -322,13 +355,15 @@ RULES: tuple[Rule, ...] = (
         "copy",
         any_of=(
             "catarray copy_kernel copybuffer copy_buffer _copy copy_ memcpy concat castt cast_kernel "
-            "withcast pack_ slice_kernel split_with_sizes_copy"
+            "withcast withtransform pack_ slice_kernel split_with_sizes_copy chunk_cat triu_tril _pad1d "
+            "_pad2d _pad3d roll_cuda flip_kernel padding_kernel"
         ),
     ),
     Rule(
         "reduction",
         any_of=(
-            "reduce reduction argmax argmin sum_kernel mean_kernel nllcriterion_updateoutput nll_loss_forward"
+            "reduce reduction argmax argmin sum_kernel mean_kernel nllcriterion_updateoutput "
+            "nll_loss_forward lpnorm_cleanup amax_"
         ),
     ),
     Rule("optimizer", any_of="optimizer adam"),
@@ -337,7 +372,7 @@ RULES: tuple[Rule, ...] = (
         any_of=(
             "elementwise act_and_mul silu gelu swiglu relu sigmoid tanh op_generic_tensor op_tensor "
             "optensor op2dtensor op1dtensor op4dtensor add_tensor addtensor scalepackedtensor "
-            "bias_add add_bias activation fused_add mul_kernel add_kernel where_kernel pointwise"
+            "bias_add add_bias activation gated_act fused_add mul_kernel add_kernel where_kernel pointwise"
         ),
     ),
     Rule("triton_unknown", starts=("triton_",)),

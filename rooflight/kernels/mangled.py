@@ -14,7 +14,7 @@ _NUMBER = re.compile(r"\d+")
 _LITERAL_END = re.compile(r"n?[\da-f]*E")
 _SUBSTITUTION = re.compile(r"S(?:[tabsiod]|[0-9A-Z]*_)")
 _PARAMETER = re.compile(r"T(?:[0-9]*_|n|y|t|p)")
-_EXTENDED = re.compile(r"D(?:F16b|F\d+_|[a-z])")
+_EXTENDED = re.compile(r"D(?:F16b|[FBU]\d{1,5}_|[a-z])")
 _OPENERS = "NIJXF"
 _MAX_IDENTIFIER = 1_024
 

@@ -99,15 +99,27 @@ def _unwritten(lower: str, letter: str, shape: str) -> str | None:
     return "tf32" if letter == "s" and shape == "1688" and ampere else None
 
 
-# --- cutlass3x_sm90_tensorop_s64x128x16gemm_f16_f16_f32_...: the first group is the left operand
-_CUTLASS3 = re.compile(r"tensorop_[a-z]?\d+x\d+x\d+[a-z]+_([a-z0-9]+)_([a-z0-9]+)_")
+# --- cutlass3x_sm90_tensorop_s64x128x16gemm_f16_f16_f32_...: the first group is the left operand.  Of
+# block-scaled ones each operand is scale type, "x", element type; a scale of ue8m0 makes it an MX format.
+_CUTLASS3 = re.compile(
+    r"tensorop_(?:[a-z]?\d{1,4}x\d{1,4}x\d{1,4})?[a-z]{0,8}gemm_(?:block_scaled_)?([a-z0-9]{1,16})_([a-z0-9]{1,16})_"
+)
+_CUTLASS3_TYPES = {
+    **_TOKENS,
+    "f32": "tf32",
+    "ue8m0xf4": "mxfp4",
+    "ue8m0xe2m1": "mxfp4",
+    "ue8m0xf8": "fp8",
+    "ue8m0xe4m3": "fp8",
+    "ue8m0xe5m2": "fp8",
+}
 
 
 def _cutlass3(lower: str) -> Math | None:
     found = _CUTLASS3.search(lower)
     if not found:
         return None
-    left, right = (("tf32" if g in ("f32", "tf32") else _TOKENS.get(g)) for g in found.groups())
+    left, right = (_CUTLASS3_TYPES.get(g) for g in found.groups())
     return Math(left if left == right else None, True)
 
 
@@ -126,13 +138,12 @@ def _nvjet(lower: str) -> Math | None:
 
 
 # --- AMD Tensile: Cijk_Ailk_Bljk_BBS_BH_..., the first letter is the operand type
-_TENSILE = re.compile(r"^cijk_a[a-z]{2,4}_b[a-z]{2,4}_([a-z0-9]+)_(?:([a-z0-9]+)_)?")
+_TENSILE = re.compile(r"^(?:custom_)?cijk_a[a-z]{2,4}_b[a-z]{2,4}_([a-z0-9]+)_(?:([a-z0-9]+)_)?")
 _TENSILE_TYPES = (
     ("4xi8", "int8"),
     ("i8", "int8"),
     ("f8", "fp8"),
     ("b8", "fp8"),
-    ("hb", None),
     ("b", "bf16"),
     ("h", "fp16"),
     ("s", "fp32"),
@@ -150,7 +161,10 @@ def _tensile(lower: str) -> Math | None:
     if dtype == "fp32" and (found[1] in ("sx", "xs", "xss") or found[2] == "mx"):
         dtype = "tf32"  # XF32: fp32 data, reduced math
     # MI16x16x1 names the matrix instruction; without one it runs on the vector units.
-    return Math(dtype, re.search(r"_mi\d+x\d+x", lower) is not None)
+    # Hand-written ones ("Custom_") leave it out, and float8 has no other unit.
+    if dtype == "fp8" or re.search(r"_mi\d+x\d+x", lower):
+        return Math(dtype, True)
+    return Math(dtype, None if lower.startswith("custom_") else False)
 
 
 # --- AMD implicit GEMM: igemm_fwd_gtcx3_nhwc_bf16_...
@@ -160,6 +174,27 @@ _IGEMM = re.compile(r"^igemm_(?:fwd|bwd|wrw)_gtcx?\d?_[a-z]+_(bf16|fp16|fp32|int
 def _igemm(lower: str) -> Math | None:
     found = _IGEMM.match(lower)
     return Math(_TOKENS[found[1]], True) if found else None
+
+
+# --- MIOpen's fallback: naive_conv_packed_fwd_nhwc_half_double_half, operand, sum and result type
+_NAIVE = re.compile(r"^naive_conv_.{1,60}?_(half|float|ushort)_[a-z0-9]{1,8}_[a-z]{1,8}(?: |$)")
+
+
+def _naive_conv(lower: str) -> Math | None:
+    found = _NAIVE.match(lower)
+    return Math({"half": "fp16", "float": "fp32", "ushort": "bf16"}[found[1]], False) if found else None
+
+
+# --- AMD aiter: aiter::bf16gemm_fp32bf16_..., operand types before the word
+_AITER = re.compile(r"aiter::(bf16|f8|fp8|i8|f4)gemm_")
+
+
+def _aiter_gemm(lower: str) -> Math | None:
+    found = _AITER.search(lower)
+    if not found:
+        return None
+    narrow = "mxfp4" if "per1x32fp4" in lower else None
+    return Math(narrow if found[1] == "f4" else _TOKENS[found[1]], True)
 
 
 # --- TensorRT-LLM: bmm_Bfloat16_MxE2m1MxE4m3_Fp32_..., gemm_Bfloat16_E4m3E4m3_Fp32_...
@@ -213,7 +248,7 @@ def _simt(lower: str) -> Math | None:
 
 # --- names in words: deep_gemm::sm90_fp8_gemm_1d2d_impl, _w8a8_block_fp8_matmul
 _WORDS = re.compile(
-    r"(?<![a-z0-9])(fp8|bf16|fp16|int8)_(?:gemm|matmul|mm|grouped_gemm|blockwise_gemm)(?![a-z])"
+    r"(?<![a-z0-9])(fp8|bf16|fp16|int8)_(?:gemm|matmul|mm|grouped_gemm|blockwise_gemm|mqa_logits|paged_mqa_logits)(?![a-z])"
 )
 
 
@@ -244,6 +279,8 @@ _DECODERS: tuple[Callable[[str], Math | None], ...] = (
     _nvjet,
     _tensile,
     _igemm,
+    _naive_conv,
+    _aiter_gemm,
     _matmul_ogs,
     _cutlass3,
     _instruction_shape,

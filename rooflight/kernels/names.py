@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from rooflight.kernels import elements, matrix
@@ -69,7 +70,8 @@ def _signature(text: str) -> Signature:
 
 def _subject(signature: Signature, text: str) -> str:
     """What the family rules look at."""
-    path = signature.path.lower().replace("fbgemm", "fb")  # the library's name, not the kernel's work
+    # The names of libraries are not the work of their kernels.
+    path = signature.path.lower().replace("fbgemm", "fb")
     if not path:
         return text.lower()
     if path.rpartition("::")[2] in _WRAPPERS:
@@ -82,7 +84,7 @@ def _loop_family(signature: Signature) -> str:
     path, functor = signature.path.lower(), signature.args
     if not any(loop in path for loop in _LOOPS):
         return "elementwise"
-    if "copy_kernel" in functor or "copy_device_to_device" in functor:
+    if any(word in functor for word in ("copy_kernel", "copy_device_to_device", "flip_kernel_impl")):
         return "copy"
     return "fill" if "FillFunctor" in functor else "elementwise"
 
@@ -106,8 +108,7 @@ def _matrix_math(family: str, signature: Signature, text: str, lower: str) -> ma
     # Decoders look at the name without parameters: those repeat it and add types of their own.
     head = lower if is_mangled(text) else f"{signature.path} {signature.args}".lower()
     decoded = matrix.decode(head.removeprefix(" "))
-    types = elements.mangled_types(text) if is_mangled(text) else elements.cpp_types(signature.args)
-    dtype = elements.first_float(types)
+    dtype = elements.first_float(_argument_types(signature, text))
     if decoded is None:
         return matrix.Math(dtype, _unit(family, head, dtype))
     written = dtype if _types_win(decoded, dtype) else decoded.dtype
@@ -159,15 +160,24 @@ def _unit(family: str, head: str, dtype: str | None) -> bool | None:
     return True if dtype in ("fp8", "tf32") else None
 
 
-def _types(signature: Signature, text: str) -> list[str]:
+def _argument_types(signature: Signature, text: str) -> list[str]:
     if is_mangled(text):
         return elements.mangled_types(text)
+    args = signature.args
+    if signature.path.startswith(("ck::", "ck_tile::")):
+        args = args.replace("unsigned short", "bhalf_t")  # which is what Composable Kernel calls it
+    return elements.cpp_types(args)
+
+
+def _types(signature: Signature, text: str) -> list[str]:
+    found = _argument_types(signature, text)
+    if is_mangled(text):
+        return found
     # Of the parameters only floating types: integers there are sizes.
-    found = elements.cpp_types(signature.args)
     return found or [t for t in elements.cpp_types(signature.params) if t in elements.FLOATS]
 
 
-_FIRST_ELEMENT = frozenset({"elementwise", "copy", "fill", "reduction", "other", "pool", "upsample"})
+_FIRST_ELEMENT = frozenset({"elementwise", "copy", "fill", "reduction", "other"})
 
 
 def _element(family: str, signature: Signature, text: str) -> str | None:
@@ -190,6 +200,10 @@ def _element(family: str, signature: Signature, text: str) -> str | None:
         # The loop's first type is the generator's; what is drawn stands in the transformation.
         drawn = signature.args.partition("_and_transform<")[2]
         return elements.first_element(elements.cpp_types(drawn) or types)
+    if path.startswith("transformer_engine::vectorized_pointwise"):
+        return elements.first_float(types[1:])  # the first is what it calculates in
+    if "where_kernel_impl" in signature.args and types[:1] == [""]:
+        return elements.first_element(types[1:])  # the condition comes first
     if family in _FIRST_ELEMENT:
         # The first type of a loop "with index" is the index's.
         return elements.first_element(types[1:] if path.endswith("with_index") else types)
@@ -197,11 +211,11 @@ def _element(family: str, signature: Signature, text: str) -> str | None:
 
 
 def _conversion(types: list[str]) -> str | None:
+    """Source and target where the target is fp8: it follows its source, which a type to calculate in may
+    precede."""
     floats = [t for t in types if t in elements.FLOATS]
-    if len(floats) < 2 or floats[0] == floats[1]:
-        return None
-    narrow = "fp8" in floats[:2] and floats[0] != "fp8"
-    return f"{floats[0]}->{floats[1]}" if narrow else None
+    at = floats.index("fp8") if "fp8" in floats else 0
+    return f"{floats[at - 1]}->fp8" if at else None
 
 
 def _copy_element(functor: str, types: list[str]) -> str | None:
@@ -239,7 +253,13 @@ def _only(types: list[str]) -> str | None:
     return types[0] or None if len(set(types)) == 1 else None
 
 
+_TENSOR_POINTER = re.compile(r"tensorptr_?(bf16|f16|f32|f8e4m3fn|f8e5m2)(?![0-9])")
+_POINTED = {"bf16": "bf16", "f16": "fp16", "f32": "fp32", "f8e4m3fn": "fp8", "f8e5m2": "fp8"}
+
+
 def _token_element(path: str) -> str | None:
+    if found := _TENSOR_POINTER.search(path):
+        return _POINTED[found[1]]  # CuTe's Python kernels spell their arguments out
     for token in path.rpartition("::")[2].split("_"):
         if token in ("bf16", "fp16", "fp32"):
             return token

@@ -247,6 +247,179 @@ SPELLINGS = [
     ("triton_tem_fused_flex_attention_0", "triton_template", None, True),
     ("[CUDA memcpy HtoD]", "memcpy", None, False),
     ("something_never_seen", "other", None, None),
+    # --- CUTLASS 3.x writes operands, accumulator, C and D after "gemm"; the instruction's shape may be left out,
+    # and of block-scaled operands scale and element are joined by an x (NVIDIA/cutlass, generator.py).
+    ("cutlass3x_sm90_tensorop_gemm_f16_f16_f32_f16_f16_128x128x64_1x2x1_0_nnn_align8", "gemm", "fp16", True),
+    (
+        "cutlass3x_sm90_tensorop_gemm_e4m3_e4m3_f32_bf16_bf16_128x128x64_2x1x1_0_tnn_align16",
+        "gemm",
+        "fp8",
+        True,
+    ),
+    ("cutlass3x_sm90_tensorop_gemm_s8_s8_s32_s32_s8_128x128x128_2x1x1_0_tnn_align16", "gemm", "int8", True),
+    (
+        "cutlass3x_sm100_bstensorop_gemm_block_scaled_ue8m0xe2m1_ue8m0xe2m1_f32_f16_f16_128x128x256_0_tnt_align32",
+        "gemm",
+        "mxfp4",
+        True,
+    ),
+    # NVFP4, four bits with scales of e4m3, has no name among the types.
+    (
+        "cutlass3x_sm100_bstensorop_s256x256x64gemm_block_scaled_ue4m3xf4_ue4m3xf4_f32_f16_f16_256x256x256",
+        "gemm",
+        None,
+        True,
+    ),
+    # --- Tensile: H with beta (B), and hand-written kernels, which leave the instruction out (ROCm/hipBLASLt).
+    ("Cijk_Ailk_Bljk_HB_MT64x64x16_MI16x16x16x1_SN", "gemm", "fp16", True),
+    ("Custom_Cijk_Alik_Bljk_F8B8BS_BH_Bias_HA_S_SAB_SAV_UserArgs_shortname1", "gemm", "fp8", True),
+    ("Custom_Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_shortname0", "gemm", "bf16", None),
+    # --- Composable Kernel: fp8 are integers of eight bits, bf16 is unsigned short (ROCm/composable_kernel, data_type.hpp).
+    (
+        (
+            "void ck::kernel_gemm_xdl_cshuffle_v3<ck::GridwiseGemmMultiD_ABScale_xdl_cshuffle_v3<ck::tensor_layout::gemm::RowMajor, "
+            "ck::Tuple<>, ck::f8_fnuz_t, ck::f8_fnuz_t, float, unsigned short> >(P)"
+        ),
+        "gemm",
+        "fp8",
+        True,
+    ),
+    (
+        (
+            "void ck::kernel_gemm_xdl_cshuffle_v3<ck::GridwiseGemm_xdl_cshuffle_v3<ck::tensor_layout::gemm::RowMajor, "
+            "unsigned short, unsigned short, float, float, unsigned short> >(P)"
+        ),
+        "gemm",
+        "bf16",
+        True,
+    ),
+    (
+        "_ZN5aiter37dynamic_per_group_scaled_quant_kernelIDF16bDB8_Li32EEEvPT0_PfPKT_",
+        "quantize",
+        "bf16->fp8",
+        False,
+    ),
+    # --- aiter's own kernels (ROCm/aiter, hsa): operand types stand before "gemm"; what clears a split-K
+    # workspace is none, nor what prepares or converts for an attention's backward pass.
+    ("aiter::bf16gemm_fp32bf16_tn_64x64_pf3_splitk", "gemm", "bf16", True),
+    ("aiter::bf16gemm_fp32bf16_tn_64x64_splitk_clean", "gemm_aux", None, False),
+    ("aiter::f4gemm_bf16_per1x32Fp4_BpreShuffle_192x128", "gemm", "mxfp4", True),
+    ("aiter::fmha_bwd_hd128_odo_bf16", "attention_aux", "bf16", False),
+    ("aiter::fmha_bwd_hd128_dq_convert_bf16", "attention_aux", "bf16", False),
+    ("aiter::mla_a8w8_qh16_qseqlen1_gqaratio16", "attention_decode", None, True),
+    # --- MIOpen (ROCm/MIOpen, src/kernels): operand, sum and result; WrW is the weight's gradient.
+    ("naive_conv_packed_fwd_nhwc_half_double_half", "conv_fwd", "fp16", False),
+    ("naive_conv_packed_bwd_nhwc_ushort_double_ushort.kd", "conv_dgrad", "bf16", False),
+    ("naive_conv_packed_wrw_nchw_float_double_float", "conv_wgrad", "fp32", False),
+    ("miopenGcnAsmConv3x3WrW", "conv_wgrad", None, None),
+    ("SubTensorOpWithTransform2d", "copy", None, False),
+    # --- Transformer Engine: what it calculates in precedes source and target (NVIDIA/TransformerEngine, common).
+    (
+        "void transformer_engine::cast_transpose_general_kernel<8, 8, float, __nv_bfloat16, __nv_fp8_e4m3>(P)",
+        "quantize",
+        "bf16->fp8",
+        False,
+    ),
+    (
+        (
+            "void transformer_engine::vectorized_pointwise::unary_kernel<8, true, float, transformer_engine::Empty, "
+            "&transformer_engine::identity, __nv_bfloat16, __nv_bfloat16>(P)"
+        ),
+        "elementwise",
+        "bf16",
+        False,
+    ),
+    (
+        "void transformer_engine::mxfp8::cast_mxfp8_2D_kernel<true, false, true, __nv_bfloat16, __nv_fp8_e4m3>(P)",
+        "quantize",
+        "bf16->fp8",
+        False,
+    ),
+    # --- Serving (vllm-project/vllm, sgl-project/sglang, deepseek-ai/DeepGEMM, NVIDIA/TensorRT-LLM, flashinfer).
+    ("void gptq_marlin_repack_kernel<4, 256, 8, false>(unsigned int const*)", "layout", None, False),
+    ("silu_mul_fp8_quant_deep_gemm", "quantize", None, False),
+    ("void deep_gemm::transpose_fp32<512u, 128u, 56u>(float const*)", "layout", "fp32", False),
+    ("void deep_gemm::sm90_fp8_paged_mqa_logits<64u, 128u>(P)", "gemm", "fp8", True),
+    ("_fwd_kernel_ep_scatter_1", "moe_routing", None, False),
+    (
+        (
+            "void moe::dev::activation::activationDeepSeekKernel<moe::dev::activation::KernelParams<cutlass::bfloat16_t, "
+            "cutlass::bfloat16_t> >(P)"
+        ),
+        "elementwise",
+        "bf16",
+        False,
+    ),
+    (
+        "void tensorrt_llm::kernels::mla::applyMLARopeAndAssignQKVKernelGeneration<__nv_bfloat16, 256>(P)",
+        "rope",
+        "bf16",
+        False,
+    ),
+    (
+        (
+            "kernel_cutlass_kernel_flashinfernormkernelsrmsnormRMSNormKernel_object_at__tensorptrbf16gmemalign16o409640961_"
+            "tensorptrbf16gmem"
+        ),
+        "norm",
+        "bf16",
+        False,
+    ),
+    (
+        "void cudnn::fusion::convert_dq_to_16bits<true, false, 128>(cudnn::fusion::dq_params)",
+        "attention_aux",
+        None,
+        False,
+    ),
+    (
+        "void causal_conv1d_bwd_kernel<Causal_conv1d_bwd_kernel_traits<128, 4, true, c10::BFloat16, c10::BFloat16> >(P)",
+        "conv_dgrad",
+        "bf16",
+        False,
+    ),
+    # --- PyTorch (pytorch/pytorch, aten/src/ATen/native/cuda): a condition is no element type.
+    (
+        (
+            "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::where_kernel_impl("
+            "at::TensorIterator&)::{lambda()#1}::operator()() const::{lambda()#8}::operator()() const::{lambda(bool, long, long)#1}, "
+            "std::array<char*, 4ul> >(int)"
+        ),
+        "elementwise",
+        "int64",
+        False,
+    ),
+    (
+        (
+            "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<at::native::(anonymous namespace)::"
+            "flip_kernel_impl<at::native::OpaqueType<4> >(at::TensorIterator&)::{lambda(int)#1}> >(int)"
+        ),
+        "copy",
+        "4-byte",
+        False,
+    ),
+    ("void at::native::triu_tril_kernel<c10::BFloat16, int, true, 2, false>(P)", "copy", "bf16", False),
+    (
+        "void at::native::(anonymous namespace)::reflection_pad2d_out_kernel<float>(float const*)",
+        "copy",
+        "fp32",
+        False,
+    ),
+    (
+        "void at::native::(anonymous namespace)::chunk_cat_cuda_kernel<float, float>(float**)",
+        "copy",
+        "fp32",
+        False,
+    ),
+    ("void at::native::index_put_with_sort_kernel<float, 4>(P)", "index", "fp32", False),
+    (
+        "void at::native::(anonymous namespace)::adaptive_average_gradinput_nhwc<int, float>(P)",
+        "pool",
+        "fp32",
+        False,
+    ),
+    ("void at::native::(anonymous namespace)::write_indices<long>(long*)", "sort_scan", None, False),
+    ("void at::native::vol2col_kernel<float>(long)", "conv_aux", "fp32", False),
+    ("[CUDA Unified Memory memcpy HtoD]", "memcpy", None, False),
 ]
 
 
@@ -271,6 +444,13 @@ def test_spelling(name: str, family: str, dtype: str | None, unit: bool | None) 
         ("void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(vllm::RankData*)", "allreduce", "bf16"),
         ("void two_shot_all_reduce_kernel<float, 16>(float*)", "allreduce", "fp32"),
         ("deep_ep::internode::dispatch", "all_to_all", None),
+        # The operator is followed by the type, whose own name begins with underscores.
+        (
+            "ncclKernel_AllReduce_RING_LL_Sum___nv_bfloat16(ncclDevComm*, unsigned long, ncclWork*)",
+            "allreduce",
+            "bf16",
+        ),
+        ("ncclSymDevKernel_AllReduce_RSxLDMC_AGxSTMC_sum_bf16(P)", "allreduce", "bf16"),
         ("nvshmemi_transfer_rma_p2p", "unknown", None),
     ],
 )
@@ -294,12 +474,24 @@ def test_a_name_that_merely_reduces_or_gathers_does_not_communicate(name: str) -
     assert classify(name).collective is None
 
 
-def test_a_fused_collective_is_told_but_not_counted_as_communication() -> None:
-    name = (
-        "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<half, 8>(P<half>)"
-    )
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        (
+            "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<half, 8>(P<half>)",
+            "allreduce",
+        ),
+        ("void tensorrt_llm::kernels::twoShotAllReduceKernel<__nv_bfloat16, 8, true, true>(P)", "allreduce"),
+        ("void all_reduce_one_shot_push_kernel<__nv_bfloat16, 8>(P)", "allreduce"),
+        ("void tensorrt_llm::kernels::moe_comm::moeAllToAllKernel(P)", "all_to_all"),
+        ("void userbuffers_fp16_sum_inplace_gpu_rr_rs_oop<2>(int)", "reduce_scatter"),
+        ("void userbuffers_fp16_sum_inplace_gpu_rr_ag<2>(int)", "allgather"),
+        ("kuserbuffers_pushsend(int*, int*)", "sendrecv"),
+    ],
+)
+def test_a_fused_collective_is_told_but_not_counted_as_communication(name: str, kind: str) -> None:
     told = classify(name)
-    assert (told.family, told.collective) == ("collective", "allreduce")
+    assert (told.family, told.collective) == ("collective", kind)
     assert not is_communication(name)  # the list of DEFINITIONS §4 is closed
 
 
@@ -365,8 +557,46 @@ def test_twice_the_length_costs_no_more_than_the_limit_allows() -> None:
                 "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, "
                 "at::detail::Array<char*, 3> >(int, at::native::CUDAFunctor_add<float>, at::detail::Array<char*, 3>)"
             ),
-            "vectorized_elementwise_kernel‹4, CUDAFunctor_add‹float›, at::detail::Array‹char*››",
+            "vectorized_elementwise_kernel‹4, CUDAFunctor_add‹float››",
         ),
+        # What a loop or a reduction does stands deep inside: it is brought forward, with the element type.
+        (
+            (
+                "void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl_nocast<at::native::BinaryFunctor<"
+                "c10::BFloat16, c10::BFloat16, c10::BFloat16, at::native::binary_internal::MulFunctor<float> > >(at::TensorIteratorBase&, "
+                "at::native::BinaryFunctor<float> const&)::{lambda(int)#1}>(int, P)"
+            ),
+            "elementwise_kernel‹128, 2, gpu_kernel_impl_nocast‹BinaryFunctor‹BFloat16, MulFunctor‹float››››",
+        ),
+        (
+            (
+                "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float, float>, unsigned int, "
+                "float, 4> >(at::native::ReduceOp<float>)"
+            ),
+            "reduce_kernel‹512, 1, ReduceOp‹float, MeanOps‹float›››",
+        ),
+        (
+            (
+                "void at::native::index_elementwise_kernel<128, 4, at::native::gpu_index_kernel<at::native::index_kernel_impl<"
+                "at::native::OpaqueType<2> >(P)::{lambda(char*, char const*, long)#1}>(P)::{lambda(int)#1}>(long, P)"
+            ),
+            "index_elementwise_kernel‹128, 4, gpu_index_kernel‹index_kernel_impl‹OpaqueType‹2››››",
+        ),
+        (
+            (
+                "void at::native::vectorized_elementwise_kernel<4, at::native::tanh_kernel_cuda(at::TensorIteratorBase&)::{lambda()#2}"
+                "::operator()() const::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul> >(int)"
+            ),
+            "vectorized_elementwise_kernel‹4, tanh_kernel_cuda(BFloat16)›",
+        ),
+        (
+            (
+                "_ZN19cutlass_cudnn_train6KernelINS_4conv6kernel23ImplicitGemmConvolutionINS1_11threadblock22ImplicitGemm"
+                "MultistageEEEEEvNT_6ParamsE"
+            ),
+            "cutlass_cudnn_train::Kernel‹ImplicitGemmConvolution, …›",
+        ),
+        ("[CUDA memcpy Host-to-Device]", "[CUDA memcpy Host-to-Device]"),
         (
             (
                 "void (anonymous namespace)::softmax_warp_forward<c10::BFloat16, c10::BFloat16, float, 3, false, false>"
