@@ -12,12 +12,17 @@ from rooflight.cost.model import INFERRED, MEASURED, MODELLED, UNKNOWN, Cost, Op
 
 FAMILIES = (
     "gemm",
+    "quantized",
     "conv",
     "attention",
+    "attention_libraries",
     "rnn",
     "moe",
+    "rope",
+    "state_space",
     "norm",
     "softmax",
+    "quantization",
     "elementwise",
     "reduction",
     "pool",

@@ -103,7 +103,8 @@ def _heads(q: Tensor, k: Tensor, v: Tensor, head: int, length: int) -> Heads:
     return Heads(product(q.dims[:-3]), q.dims[head], q.dims[length], k.dims[length], q.dims[-1], v.dims[-1])
 
 
-def _forward(q: Tensor, k: Tensor, v: Tensor, sizes: Heads, pairs: int, bias: Moved, lse: bool) -> Work:
+def forward(q: Tensor, k: Tensor, v: Tensor, sizes: Heads, pairs: int, bias: Moved, lse: bool) -> Work:
+    """Two products per kept pair; the result and, when asked for, one log-sum-exp per row are written."""
     out = Piece(product([sizes.rows, sizes.v]), q.dtype)
     stats = Piece(sizes.rows, statistics(q.dtype)) if lse else None
     return Work(sizes.flops(pairs, 1, 1), pieces(q, k, v, bias), pieces(out, stats), q.dtype)
@@ -121,7 +122,7 @@ def scaled_dot_product_attention(args: Arguments) -> Work:
     q, k, v = (args.tensor(i) for i in range(3))
     sizes = _with_batch(heads_first(q, k, v), q, k, v)
     pairs = kept_pairs(sizes.queries, sizes.keys, causal=TOP_LEFT if args.flag(5) else None)
-    work = _forward(q, k, v, sizes, pairs, args.maybe(3), lse=False)
+    work = forward(q, k, v, sizes, pairs, args.maybe(3), lse=False)
     return Work(work.flops, work.reads, work.writes, work.dtype, "composite")
 
 
@@ -165,7 +166,7 @@ def _torch_forward(args: Arguments, causal: int, bias: Moved, lse: bool) -> Work
     q, k, v = (args.tensor(i) for i in range(3))
     sizes = heads_first(q, k, v)
     pairs = kept_pairs(sizes.queries, sizes.keys, causal=TOP_LEFT if args.flag(causal) else None)
-    return _forward(q, k, v, sizes, pairs, bias, lse)
+    return forward(q, k, v, sizes, pairs, bias, lse)
 
 
 @cost_model(
@@ -178,15 +179,16 @@ def _torch_forward(args: Arguments, causal: int, bias: Moved, lse: bool) -> Work
 def flash_forward(args: Arguments) -> Work:
     """The flash kernel itself, [batch, length, heads, dim]; causal masks are anchored at the bottom
     right, windows clip them.  With cumulative lengths (packed sequences) the work is unknown."""
-    _refuse_packed(args, 3, 4)
+    refuse_packed(args, 3, 4)
     q, k, v = (args.tensor(i) for i in range(3))
     sizes = length_first(q, k, v)
-    pairs = _window_pairs(args, sizes, causal=8, left=11, right=12)
-    return _forward(q, k, v, sizes, pairs, None, lse=True)
+    pairs = window_pairs(args, sizes, causal=8, left=11, right=12)
+    return forward(q, k, v, sizes, pairs, None, lse=True)
 
 
 @cost_model(
     "flash_attn::_flash_attn_forward",
+    "flashattn::_flash_attn_forward",
     family="attention_fwd",
     matrix=True,
     params="q k v dropout_p softmax_scale causal window_size_left window_size_right softcap "
@@ -197,8 +199,8 @@ def flash_attn_forward(args: Arguments) -> Work:
     right; a window of -1 is open."""
     q, k, v = (args.tensor(i) for i in range(3))
     sizes = length_first(q, k, v)
-    pairs = _window_pairs(args, sizes, causal=5, left=6, right=7)
-    return _forward(q, k, v, sizes, pairs, None, lse=True)
+    pairs = window_pairs(args, sizes, causal=5, left=6, right=7)
+    return forward(q, k, v, sizes, pairs, None, lse=True)
 
 
 @cost_model(
@@ -211,11 +213,11 @@ def flash_attn_forward(args: Arguments) -> Work:
 def efficient_forward(args: Arguments) -> Work:
     """The memory-efficient kernel itself, [batch, length, heads, dim], with its number for the mask:
     1 is causal from the top left, 2 from the bottom right."""
-    _refuse_packed(args, 4, 5)
+    refuse_packed(args, 4, 5)
     q, k, v = (args.tensor(i) for i in range(3))
     sizes = length_first(q, k, v)
     pairs = kept_pairs(sizes.queries, sizes.keys, causal=_MASKS.get(args.integer(9) or 0))
-    return _forward(q, k, v, sizes, pairs, args.maybe(3), lse=args.flag(10) is True)
+    return forward(q, k, v, sizes, pairs, args.maybe(3), lse=args.flag(10) is True)
 
 
 _MASKS = {1: TOP_LEFT, 2: BOTTOM_RIGHT}
@@ -238,8 +240,8 @@ def math_attention(args: Arguments) -> Work:
 def flash_backward(args: Arguments) -> Work:
     """2*B*Hq*P*(3*Dqk+2*Dv) FLOPs: the scores once more, dV, dP, dQ and dK.  Reads dO, Q, K, V, O and
     the log-sum-exp, writes dQ, dK and dV (the latter two with the heads of K and V)."""
-    _refuse_packed(args, 6, 7)
-    return _backward(args, heads_first, causal=TOP_LEFT if args.flag(11) else None)
+    refuse_packed(args, 6, 7)
+    return backward(args, heads_first, causal=TOP_LEFT if args.flag(11) else None)
 
 
 @cost_model(
@@ -251,7 +253,7 @@ def flash_backward(args: Arguments) -> Work:
 def flash_cpu_backward(args: Arguments) -> Work:
     """As the flash backward, on the CPU."""
     causal = TOP_LEFT if args.flag(7) else None
-    return _backward(args, heads_first, causal=causal, bias=args.maybe(8))
+    return backward(args, heads_first, causal=causal, bias=args.maybe(8))
 
 
 @cost_model(
@@ -263,12 +265,13 @@ def flash_cpu_backward(args: Arguments) -> Work:
 )
 def flash_kernel_backward(args: Arguments) -> Work:
     """As the flash backward, [batch, length, heads, dim], causal from the bottom right, with windows."""
-    _refuse_packed(args, 6, 7)
-    return _backward(args, length_first, window=(11, 15, 16))
+    refuse_packed(args, 6, 7)
+    return backward(args, length_first, window=(11, 15, 16))
 
 
 @cost_model(
     "flash_attn::_flash_attn_backward",
+    "flashattn::_flash_attn_backward",
     family="attention_bwd",
     matrix=True,
     params="dO q k v O lse dq dk dv dropout_p softmax_scale causal window_size_left window_size_right "
@@ -276,7 +279,7 @@ def flash_kernel_backward(args: Arguments) -> Work:
 )
 def flash_attn_backward(args: Arguments) -> Work:
     """As the flash backward, of the flash-attn library."""
-    return _backward(args, length_first, window=(11, 12, 13))
+    return backward(args, length_first, window=(11, 12, 13))
 
 
 @cost_model(
@@ -290,7 +293,7 @@ def efficient_backward(args: Arguments) -> Work:
     causal = TOP_LEFT if args.flag(11) else None
     wanted = args.flags(10) or ()
     grad_bias = args.maybe(4) if len(wanted) > 3 and wanted[3] else None
-    return _backward(args, heads_first, causal=causal, bias=args.maybe(4), out=5, grad_bias=grad_bias)
+    return backward(args, heads_first, causal=causal, bias=args.maybe(4), out=5, grad_bias=grad_bias)
 
 
 @cost_model(
@@ -302,22 +305,23 @@ def efficient_backward(args: Arguments) -> Work:
 )
 def cudnn_backward(args: Arguments) -> Work:
     """As the flash backward, of cuDNN."""
-    _refuse_packed(args, 9, 10)
-    return _backward(args, heads_first, causal=TOP_LEFT if args.flag(14) else None, bias=args.maybe(8))
+    refuse_packed(args, 9, 10)
+    return backward(args, heads_first, causal=TOP_LEFT if args.flag(14) else None, bias=args.maybe(8))
 
 
 @cost_model("aten::_efficient_attention_backward", family="attention_bwd", matrix=True)
 def efficient_kernel_backward(args: Arguments) -> Work:
     """As the flash backward, [batch, length, heads, dim], with the number for the mask."""
-    _refuse_packed(args, 6, 7)
+    refuse_packed(args, 6, 7)
     causal = _MASKS.get(args.integer(14) or 0)
-    return _backward(args, length_first, causal=causal, bias=args.maybe(4), out=5, lse=10)
+    return backward(args, length_first, causal=causal, bias=args.maybe(4), out=5, lse=10)
 
 
 @cost_model(
     "flash_attn::_flash_attn_varlen_forward",
     "flash_attn::_flash_attn_varlen_backward",
-    "flash_attn_3::fwd",
+    "flashattn::_flash_attn_varlen_forward",
+    "flashattn::_flash_attn_varlen_backward",
     "vllm::unified_attention",
     "vllm::unified_attention_with_output",
     "vllm::unified_mla_attention",
@@ -332,6 +336,15 @@ def efficient_kernel_backward(args: Arguments) -> Work:
     "aiter::fmha_v3_varlen_bwd",
     "aiter::mha_varlen_fwd",
     "aiter::mha_varlen_bwd",
+    "aiter::wrapper_mha_varlen_fwd",
+    "aiter::wrapper_mha_varlen_bwd",
+    "aiter::wrapper_fmha_v3_varlen_fwd",
+    "aiter::wrapper_fmha_v3_varlen_bwd",
+    "aiter::wrapper_mha_batch_prefill",
+    "_C::sm100_cutlass_mla_decode",
+    "sgl_kernel::cutlass_mla_decode",
+    "xformers::efficient_attention_forward_decoder",
+    "xformers_flash3::flash_fwd",
     "aiter::paged_attention_v1",
     "aiter::paged_attention_ragged",
     "aiter::pa_fwd_asm",
@@ -348,7 +361,7 @@ def packed_attention(args: Arguments) -> Work:
     raise Unknown("lengths_are_values")
 
 
-def _backward(
+def backward(
     args: Arguments,
     layout: object,
     *,
@@ -359,24 +372,27 @@ def _backward(
     lse: int | None = None,
     grad_bias: Tensor | None = None,
 ) -> Work:
+    """Five products per kept pair, of (dO, q, k, v, ..): ``out`` and ``lse`` say where those saved stand."""
     grad, q, k, v = (args.tensor(i) for i in range(4))
     sizes = heads_first(q, k, v) if layout is heads_first else length_first(q, k, v)
     if window is None:
         pairs = kept_pairs(sizes.queries, sizes.keys, causal=causal)
     else:
-        pairs = _window_pairs(args, sizes, *window)
+        pairs = window_pairs(args, sizes, *window)
     saved = args.tensor(out), args.tensor(out + 1 if lse is None else lse)
     writes = pieces(q.like(), k.like(), v.like(), grad_bias)
     return Work(sizes.flops(pairs, 3, 2), pieces(grad, q, k, v, saved, bias), writes, q.dtype)
 
 
-def _window_pairs(args: Arguments, sizes: Heads, causal: int, left: int, right: int) -> int:
+def window_pairs(args: Arguments, sizes: Heads, causal: int, left: int, right: int) -> int:
+    """Kept pairs under the flag and the window at these places, anchored at the bottom right; -1 is open."""
     anchor = BOTTOM_RIGHT if args.flag(causal) else None
     before, behind = (None if n is None or n < 0 else n for n in (args.integer(left), args.integer(right)))
     return kept_pairs(sizes.queries, sizes.keys, causal=anchor, left=before, right=behind)
 
 
-def _refuse_packed(args: Arguments, *where: int) -> None:
+def refuse_packed(args: Arguments, *where: int) -> None:
+    """Unknown where lengths or pages are given: they are values."""
     if any(args.maybe(i) is not None for i in where):
         raise Unknown("lengths_are_values")
 

@@ -207,6 +207,22 @@ def functional_reduce_scatter(args: Arguments) -> Work:
     return _work(pattern_of("reduce_scatter"), x.numel, x.numel // _ranks(ranks), x.dtype, ranks)
 
 
+@cost_model("_C_custom_ar::all_reduce", "sgl_kernel::all_reduce", family="collective", params="fa x result")
+def custom_all_reduce(args: Arguments) -> Work:
+    """all_reduce of serving engines, (handle, x, result, ...); the size of the group is not recorded."""
+    x = args.tensor(1)
+    return _work(pattern_of("all_reduce"), x.unique, x.numel, x.dtype, None)
+
+
+@cost_model("vllm::all_gather", "vllm::reduce_scatter", family="collective", params="x dim world_size")
+def along_a_dim(args: Arguments) -> Work:
+    """(x, dim, group size, group): the result is as many times x as there are ranks, or x over them."""
+    x, ranks = args.tensor(0), _group_size(args.integer(2))
+    gathers = args.name.endswith("all_gather")
+    taken = product([x.numel, _ranks(ranks)]) if gathers else x.numel // _ranks(ranks)
+    return _work(pattern_of(args.name.split("::")[-1]), x.numel, taken, x.dtype, ranks)
+
+
 @cost_model(family="collective", prefixes=("nccl:",))
 def annotated(args: Arguments) -> Work:
     """The host's annotation of a collective (nccl:all_reduce): it shows one tensor.  The result is as

@@ -326,6 +326,9 @@ def glu_backward(args: Arguments) -> Work:
     "_C::silu_and_mul",
     "_C::gelu_and_mul",
     "_C::gelu_tanh_and_mul",
+    "_C::mul_and_silu",
+    "_C::fatrelu_and_mul",
+    "_C::swigluoai_and_mul",
     "sgl_kernel::silu_and_mul",
     "sgl_kernel::gelu_and_mul",
     "sgl_kernel::gelu_tanh_and_mul",
@@ -337,6 +340,13 @@ def act_and_mul(args: Arguments) -> Work:
     """Activation of one half times the other, of serving engines: (result, x), 2 FLOPs per element."""
     out, x = args.tensor(0), args.tensor(1)
     return Work(2 * out.numel, pieces(x), pieces(out.like()), x.dtype)
+
+
+@cost_model("_C::gelu_new", "_C::gelu_fast", "_C::gelu_quick", family="elementwise", params="result x")
+def act_into(args: Arguments) -> Work:
+    """An activation, of serving engines: (result, x), 1 FLOP per element."""
+    out, x = args.tensor(0), args.tensor(1)
+    return Work(out.numel, pieces(x), pieces(out.like()), x.dtype)
 
 
 @cost_model(*both("where"), family="elementwise", at_most=4)

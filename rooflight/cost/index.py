@@ -260,3 +260,11 @@ def store_cache(args: Arguments) -> Work:
     cache = args.maybe(2) or k
     writes = [Piece(t.unique, cache.dtype) for t in (k, v)]
     return Work(0, pieces(k, v, slots), pieces(writes), k.dtype)
+
+
+@cost_model("_C_cache_ops::concat_and_cache_mla", family="kv_cache", params="kv_c k_pe kv_cache slot_mapping")
+def store_latent(args: Arguments) -> Work:
+    """As reshape_and_cache, of latent keys and values: each token's two parts into one row of the cache."""
+    c, pe, cache = args.tensor(0), args.tensor(1), args.tensor(2)
+    written = Piece(c.unique + pe.unique, cache.dtype)
+    return Work(0, pieces(c, pe, args.maybe(3)), pieces(written), c.dtype)

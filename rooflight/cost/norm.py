@@ -227,6 +227,42 @@ def fused_add_rms_norm(args: Arguments) -> Work:
     return Work(flops, pieces(x, residual, weight), pieces(x.like(), residual.like()), x.dtype)
 
 
+@cost_model("_C::rms_norm_static_fp8_quant", family="norm", params="result x weight scale eps")
+def rms_norm_quant(args: Arguments) -> Work:
+    """As rms_norm, (result, x, weight, scale): 1 FLOP more per element for the scale, which is read."""
+    out, x, weight = args.tensor(0), args.tensor(1), args.maybe(2)
+    flops = x.numel * (4 + (weight is not None))
+    return Work(flops, pieces(x, weight, args.maybe(3)), pieces(out.like()), x.dtype)
+
+
+@cost_model(
+    "_C::fused_add_rms_norm_static_fp8_quant", family="norm", params="result x residual weight scale eps"
+)
+def fused_add_rms_norm_quant(args: Arguments) -> Work:
+    """As fused_add_rms_norm, with 1 FLOP more per element for the scale; x itself is not written."""
+    out, x, residual, weight = args.tensor(0), args.tensor(1), args.tensor(2), args.maybe(3)
+    flops = x.numel * (5 + (weight is not None))
+    return Work(
+        flops, pieces(x, residual, weight, args.maybe(4)), pieces(out.like(), residual.like()), x.dtype
+    )
+
+
+@cost_model(
+    "_C::rms_norm_dynamic_per_token_quant",
+    "_C::rms_norm_per_block_quant",
+    family="norm",
+    params="result x weight scale eps scale_ub residual",
+)
+def rms_norm_dynamic_quant(args: Arguments) -> Work:
+    """As rms_norm, with 2 FLOPs more per element for the largest value and the scale, which is written, and
+    1 more for a residual, which is read and written."""
+    out, x, weight, residual = args.tensor(0), args.tensor(1), args.maybe(2), args.maybe(6)
+    flops = x.numel * (5 + (weight is not None) + (residual is not None))
+    kept = None if residual is None else residual.like()
+    reads = pieces(x, weight, args.maybe(5), residual)
+    return Work(flops, reads, pieces(out.like(), args.maybe(3), kept), x.dtype)
+
+
 @cost_model(
     "aten::_fused_rms_norm_backward",
     family="norm_bwd",

@@ -168,3 +168,17 @@ def over_lists(args: Arguments) -> Work:
     """A pass over a list of unrecorded type: neither FLOPs nor bytes are known."""
     args.tensors(0)
     raise Unknown("dtype_unknown")
+
+
+@cost_model(
+    "bitsandbytes::optimizer_update_32bit",
+    "bitsandbytes::optimizer_update_8bit_blockwise",
+    family="optimizer",
+    params="optimizer_name g p state1 state2",
+)
+def bitsandbytes_update(args: Arguments) -> Work:
+    """(name, gradient, parameter, one or two states): reads all, writes all but the gradient.  Which
+    optimizer it is, and so its FLOPs, is text that no recording holds; tables and scales of states are not
+    counted."""
+    g, p, states = args.tensor(1), args.tensor(2), [args.tensor(3), args.maybe(4)]
+    return Work(None, pieces(g, p, states), pieces(p, states), p.dtype, "no_convention")

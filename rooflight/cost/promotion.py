@@ -8,7 +8,7 @@ from rooflight.cost.tensor import Tensor
 from rooflight.dtypes import BY_NAME, DType
 
 FP32, INT64, INT32, BOOL = (BY_NAME[n] for n in ("fp32", "int64", "int32", "bool"))
-UINT8, BF16 = BY_NAME["uint8"], BY_NAME["bf16"]
+UINT8, BF16, FP16 = (BY_NAME[n] for n in ("uint8", "bf16", "fp16"))
 _RANK = {"bool": 0, "int": 1, "float": 2, "complex": 3}
 # Types that a Python number is recorded as; on its own it takes part with its kind, not its width.
 _PYTHON_NUMBERS = ("fp64", "int64", "bool", "complex128")

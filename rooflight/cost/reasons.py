@@ -45,10 +45,7 @@ REASONS = {
     "no_convention": Reason("FLOPs of this op have no agreed count", _COUNTERS),
     "roles_unknown": Reason("a compiler's kernel: the roles of its arguments cannot be seen", _COUNTERS),
     "fused": Reason("a compiler's kernel: its FLOPs cannot be seen", _COUNTERS),
-    "weights_packed": Reason(
-        "the weights are packed in an order of their own, so that their dims do not tell the product's",
-        _COUNTERS,
-    ),
+    "mask_unknown": Reason("a mask or window whose rule is not known here", _COUNTERS),
     "bad_shapes": Reason("what is recorded does not fit the op", "look at the row in the recording"),
     "too_many_arguments": Reason(
         "more arguments than any overload has: some recorders wrote the interpreter's whole stack",
