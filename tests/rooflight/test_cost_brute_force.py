@@ -195,6 +195,36 @@ def test_convolution_backward(shape: tuple[int, ...], rest: tuple[int, ...], mas
     assert cost.bytes_written == 4 * (nx * mask[0] + nw * mask[1] + groups * cout * mask[2])
 
 
+@few
+@given(conv_shapes, conv_rest, st.integers(0, 1), st.data())
+def test_transposed_convolution_and_its_gradients(
+    shape: tuple[int, ...], rest: tuple[int, ...], extra: int, data: Any
+) -> None:
+    """aten's own op, of sides that differ and an input in any layout.  Each multiply-add of the forward
+    pass is one of the input's gradient and one of the weight's."""
+    n, groups, cin, cout, size = shape
+    kernel, stride, pad, dilation = rest
+    x, w = (n, groups * cin, size, size + 1), (groups * cin, cout, kernel, 1)
+    macs = sum(1 for _ in every(*x, cout, kernel, 1))
+    reach = max(i * stride + t * dilation for i in range(size) for t in range(kernel))
+    sides = (reach + 1 - 2 * pad + extra, size * stride + 1 + extra)
+    if sides[0] < 1:
+        return
+    dy = (n, groups * cout, *sides)
+    steps = data.draw(strides_of(x))
+    geometry = (f"[{stride}, {stride}]", f"[{pad}, 0]", f"[{dilation}, {dilation}]", "True")
+    geometry += (f"[{extra}, {extra}]", str(groups))
+    tensors = [(x, "float", steps), (w, "float", dense(w)), ((groups * cout,), "float", (1,))]
+    cost = estimate(event("aten::convolution", tensors, geometry))
+    read = len(offsets(x, steps)) + sum(1 for _ in every(*w)) + groups * cout
+    assert (cost.flops, cost.bytes_read) == (2 * macs, 4 * read)
+    assert cost.bytes_written == 4 * sum(1 for _ in every(*dy))
+    tensors = [(dy, "float", dense(dy)), (x, "float", steps), (w, "float", dense(w))]
+    back = estimate(event("aten::convolution_backward", tensors, ("[0]", *geometry, "[True, True, False]")))
+    assert back.flops == 2 * macs + 2 * macs
+    assert back.bytes_written == 4 * (sum(1 for _ in every(*x)) + sum(1 for _ in every(*w)))
+
+
 def walk_mask(sq: int, sk: int, causal: str | None, left: int | None, right: int | None) -> int:
     shift = 0 if causal == TOP_LEFT else sk - sq
     kept = 0
@@ -255,6 +285,49 @@ def test_attention_backward(b: int, hk: int, share: int, s: int, qk: int, v: int
     sizes = [sum(1 for _ in every(*t)) for t in (out, q, k, val, out)]
     assert cost.bytes_read == 2 * sum(sizes) + 4 * b * hk * share * s
     assert cost.bytes_written == 2 * sum(sizes[1:4])
+
+
+sides = st.one_of(st.just(-1), st.integers(0, 5))
+
+
+@few
+@given(dims, dims, st.integers(1, 3), st.integers(1, 6), st.integers(1, 6), dims, st.booleans(), sides, sides)
+def test_windowed_attention_and_its_gradients(
+    b: int, hk: int, share: int, sq: int, sk: int, d: int, causal: bool, left: int, right: int
+) -> None:
+    """The flash-attn library: [batch, length, heads, dim], masks from the bottom right, -1 an open side."""
+    kept = 0
+    for i, j in every(sq, sk):
+        diagonal = i + sk - sq
+        behind = 0 if causal else right
+        kept += (left < 0 or j >= diagonal - left) and (behind < 0 or j <= diagonal + behind)
+    q, k, lse = (b, sq, hk * share, d), (b, sk, hk, d), (b, hk * share, sq)
+    half = [(t, "c10::Half", dense(t)) for t in (q, k, k)]
+    mask = ("0.", "1.", str(causal), str(left), str(right), "0.")
+    cost = estimate(event("flash_attn::_flash_attn_forward", half, mask))
+    product = 2 * b * hk * share * kept * d
+    assert cost.flops == product + product
+    rows = b * hk * share * sq
+    nq, nk = (sum(1 for _ in every(*t)) for t in (q, k))
+    assert (cost.bytes_read, cost.bytes_written) == (2 * (nq + nk + nk), 2 * nq + 4 * rows)
+    saved = [(q, "c10::Half", dense(q)), *half, (q, "c10::Half", dense(q)), (lse, "float", dense(lse))]
+    back = estimate(event("flash_attn::_flash_attn_backward", saved + half, mask))
+    assert back.flops == 5 * product
+    assert back.bytes_read == 2 * (3 * nq + nk + nk) + 4 * rows
+    assert back.bytes_written == 2 * (nq + nk + nk)
+
+
+@few
+@given(st.data(), dims, dims, st.integers(1, 3), st.sampled_from(["add", "mul", "maximum", "eq"]))
+def test_elementwise_over_windows(data: Any, n: int, m: int, step: int, op: str) -> None:
+    """Rows that start ``step`` elements apart overlap: what they share is read once."""
+    types = [data.draw(TYPES) for _ in range(2)]
+    views = [((n, m), types[0], (step, 1)), ((n, 1), types[1], (data.draw(st.integers(0, 3)), 1))]
+    cost = estimate(event(f"aten::{op}", views, ("1",) if op == "add" else ()))
+    assert cost.flops == sum(1 for _ in every(n, m))
+    assert cost.bytes_read == sum(SIZE[t] * len(offsets(d, s)) for d, t, s in views)
+    wide = 1 if op == "eq" else max(SIZE[t] for t in types)  # of these three the wider holds both
+    assert cost.bytes_written == wide * n * m
 
 
 @few

@@ -204,3 +204,34 @@ def test_what_is_written_is_what_torch_returns(i: int, recorded: list[tuple[OpCa
 def test_what_is_read_is_what_the_tensors_hold(i: int, recorded: list[tuple[OpCall, int]]) -> None:
     call, _ = recorded[len(CALLS) + i]
     assert estimate(call).bytes_read == READS[i][2]
+
+
+NAMES = {
+    "bool": "bool",
+    "uint8": "unsigned char",
+    "int8": "signed char",
+    "int16": "short int",
+    "int32": "int",
+    "int64": "long int",
+    "float16": "c10::Half",
+    "bfloat16": "c10::BFloat16",
+    "float32": "float",
+    "float64": "double",
+    "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+}
+# A tensor without dims of these types cannot be told from a Python number.
+NUMBERS = ("int64", "float64", "complex128")
+
+
+@pytest.mark.parametrize("left", NAMES)
+@pytest.mark.parametrize("right", NAMES)
+@pytest.mark.parametrize("shape", [[3], []], ids=["tensor", "single"])
+def test_promotion_is_torchs(left: str, right: str, shape: list[int]) -> None:
+    if not shape and right in NUMBERS:
+        other: Any = {"int64": 2, "float64": 2.0, "complex128": 2j}[right]
+    else:
+        other = torch.ones(shape, dtype=getattr(torch, right))
+    size = torch.result_type(torch.ones(3, dtype=getattr(torch, left)), other).itemsize
+    cost = estimate(OpCall("aten::mul", ([3], shape), (NAMES[left], NAMES[right]), ([1], shape and [1])))
+    assert cost.bytes_written == 3 * size
