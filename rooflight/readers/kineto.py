@@ -29,13 +29,16 @@ from rooflight.readers.kineto_categories import by_category
 from rooflight.readers.kineto_rows import (
     INSTANT,
     NOTHING,
+    RANGE,
     Args,
     Event,
     MemoryArgs,
+    Range,
     Row,
     Scalar,
     lenient,
     mended,
+    ranges,
     strict,
     with_texts,
 )
@@ -139,9 +142,9 @@ class _Reader:
             self._add(lenient(data))
             return
         try:
-            self._add(events)
+            self._add(events, data)
         except number.NeedsText:
-            self._add(with_texts(data))
+            self._add(with_texts(data), data)
 
     def _strict(self, data: memoryview) -> list[Row]:
         """The fastest road that takes the chunk; categories that keep surprising are not tried again."""
@@ -152,7 +155,8 @@ class _Reader:
                 self._surprises += 1
         return strict(data)
 
-    def _add(self, rows: Sequence[Row]) -> None:
+    def _add(self, rows: Sequence[Row], data: memoryview | None = None) -> None:
+        """Take the rows that were decoded from ``data``."""
         by_cat: defaultdict[str | int, list[Any]] = defaultdict(list)
         for row in rows:
             by_cat[row.cat].append(row)
@@ -169,6 +173,8 @@ class _Reader:
             else:
                 self.builder.add_gpu(self._gpu_rows(kind - _FIRST_GPU, found, own))
         self._memory([e.args for e in by_cat.get(INSTANT, ()) if e.name == "[memory]"])
+        if RANGE in by_cat:
+            self._counters(by_cat[RANGE], data)
         self.events += len(rows)
         if self.events > self._limits.max_events:
             raise TooLarge(
@@ -226,6 +232,19 @@ class _Reader:
             comm=[-1 if a.collective is None else b.comms[_comm(a)] for a in args],
         )
 
+    def _counters(self, rows: list[Event | Range], data: memoryview | None) -> None:
+        """Metrics have names of their own, which the road of all events passes by: read once more there."""
+        passed_by = data is not None and isinstance(rows[0], Event)
+        for row in ranges(data) if data is not None and passed_by else rows:
+            args = _metrics(row.args) if isinstance(row.args, Raw) else {}
+            correlation = _id(args.pop("correlation", None))
+            values = {
+                metric: round(value)
+                for metric, value in args.items()
+                if "__" in metric and isinstance(value, int | float) and 0 <= value < 1 << 63
+            }
+            self.builder.add_counters(row.name, str(row.pid), _start(row.ts), correlation, values)
+
     def _memory(self, rows: list[MemoryArgs]) -> None:
         # Device type 0 is the host; the rest (1 CUDA, 6 HIP, ...) is device memory.
         on_device = [a for a in rows if a.device_type not in (None, 0, "0")]
@@ -277,6 +296,21 @@ def _times(events: Sequence[Event]) -> Times:
         # Binary loses digits that the text has; integers and texts lose nothing on the way.
         raise number.NeedsText
     return Times(*number.exact_columns(starts, durs, UNSET))
+
+
+def _start(ts: Scalar) -> float:
+    """Good enough to put rows in order, for which alone it is taken; 0 where there is none."""
+    try:
+        return float(ts or 0)
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+def _metrics(args: Raw) -> dict[str, Any]:
+    with suppress(msgspec.DecodeError, RecursionError):
+        found = msgspec.json.decode(args)
+        return found if isinstance(found, dict) else {}
+    return {}
 
 
 def _extra(a: Args) -> bytes | Raw:

@@ -14,7 +14,17 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, Struct
 
-from rooflight.readers.kineto_rows import INSTANT, SKIPPED, Args, Event, MemoryArgs, Row, Text
+from rooflight.readers.kineto_rows import (
+    INSTANT,
+    RANGE,
+    SKIPPED,
+    Args,
+    Event,
+    MemoryArgs,
+    Range,
+    Row,
+    Text,
+)
 
 _OPS = ("cpu_op", "operator", "Operator")
 _CALLS = ("cuda_runtime", "cuda_driver", "runtime", "Runtime", "hip_runtime", "xpu_runtime", "xpu_driver")
@@ -55,6 +65,12 @@ def _tagged(category: str, columns: list[Any], cat: str | int) -> type[Struct]:
     )  # fmt: skip
 
 
+def _range() -> type[Struct]:
+    """A :class:`Range`."""
+    columns = [(f.name, f.type, f.default) for f in msgspec.structs.fields(Range) if f.name != "cat"]
+    return _tagged(RANGE, [("ph", Literal["X"]), *columns], RANGE)
+
+
 def _union() -> Any:
     rows = [
         *(_row(c, Literal["X"], args) for names, args in _WITH_ARGS for c in names),
@@ -65,6 +81,7 @@ def _union() -> Any:
             [("ph", Literal["i"]), ("name", str, ""), ("args", MemoryArgs, MemoryArgs())],
             INSTANT,
         ),
+        _range(),
     ]
     return functools.reduce(operator.or_, rows)
 

@@ -28,6 +28,8 @@ Text = bytes | memoryview
 NOTHING = Raw(b"null")
 #: What rows have that are no events where those have their category.
 SKIPPED, INSTANT = 0, 1
+#: The category of what CUPTI's range profiler counted, kernel by kernel.
+RANGE = "cuda_profiler_range"
 
 
 class Args(Struct, frozen=True, gc=False):
@@ -95,6 +97,17 @@ class Instant(Struct, tag_field="ph", tag="i", frozen=True, gc=False):
     args: MemoryArgs = MemoryArgs()
 
 
+class Range(Struct, frozen=True, gc=False):
+    """A row of :data:`RANGE`: its args are the metrics, each under its own name.  Its duration is a share of
+    the whole span, and tells nothing."""
+
+    cat: str = ""
+    name: str = ""
+    pid: Scalar = None
+    ts: Scalar = None
+    args: Raw = NOTHING
+
+
 # Flows, metadata, counters and the rest of Chrome's phases: their keys are not even looked at.
 _SKIPPED = tuple(
     msgspec.defstruct(
@@ -111,7 +124,7 @@ class TextEvent(Event, tag_field="ph", tag="X", frozen=True, gc=False):
     dur: Raw | UnsetType = UNSET  # type: ignore[assignment]
 
 
-Row = Event | Instant
+Row = Event | Instant | Range
 
 
 def _decoder(event: type[Event]) -> msgspec.json.Decoder[list[Row]]:
@@ -119,6 +132,7 @@ def _decoder(event: type[Event]) -> msgspec.json.Decoder[list[Row]]:
 
 
 _strict, _with_texts = _decoder(Event), _decoder(TextEvent)
+_ranges = msgspec.json.Decoder(list[Range])
 
 
 def strict(data: Text) -> list[Row]:
@@ -129,6 +143,16 @@ def strict(data: Text) -> list[Row]:
 def with_texts(data: Text) -> list[Row]:
     """As :func:`strict`, with :class:`TextEvent` rows."""
     return _with_texts.decode(data)
+
+
+def ranges(data: Text) -> list[Range]:
+    """The rows of :data:`RANGE` in a JSON array that one of the decoders above has taken."""
+    try:
+        rows = _ranges.decode(data)
+    except msgspec.ValidationError:
+        # Of other rows nothing was looked at, and so nothing is known of their types.
+        rows = [row for row in lenient(data) if isinstance(row, Range)]
+    return [row for row in rows if row.cat == RANGE]
 
 
 def lenient(data: Text) -> list[Row]:
@@ -197,6 +221,10 @@ def _row(row: dict[str, Any]) -> Row | None:
         return Instant(_text(row.get("name")), MemoryArgs(*(_scalar(args.get(k)) for k in _MEMORY_KEYS)))
     if row.get("ph") != "X":
         return None
+    if row.get("cat") == RANGE:
+        return Range(
+            RANGE, _text(row.get("name")), _scalar(row.get("pid")), _scalar(row.get("ts")), _raw(args)
+        )
     return Event(
         cat=_text(row.get("cat")),
         name=_text(row.get("name")),

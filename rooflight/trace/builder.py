@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from rooflight.errors import TooLarge
 from rooflight.protocol import Flag, MemoryPeaks
+from rooflight.trace.counters import MAX_LAUNCHES, CounterRow, CounterRows
 from rooflight.trace.tables import I8, I32, I64, GpuEvents, GpuKind, HostEvents, HostKind, Invalid
 from rooflight.trace.texts import Texts
 from rooflight.trace.timeline import Meta, OpArgs, Timeline
 from rooflight.trace.times import MAX_NS, check_total
 
 K = TypeVar("K")
+Values = dict[str, int]
 #: A time beyond this is an epoch clock's: 1e9 µs, in ns.
 _EPOCH_NS = 10**12
 _CLIP_COUNTED_NS = 1000
@@ -100,6 +102,9 @@ class Builder:
         self.op_args = Texts()
         self.shapes = Texts()
         self.comms: Interner[tuple[tuple[str, Any], ...]] = Interner()
+        self._metrics: Interner[tuple[str, ...]] = Interner()
+        self._counted: list[tuple[float, CounterRow]] = []
+        self._uncounted = 0
         self._gpu: list[dict[str, Any]] = []
         self._host: list[dict[str, Any]] = []
         self._allocated = -1
@@ -118,6 +123,15 @@ class Builder:
         """A ``[memory]`` row of a device: totals in bytes, -1 when it has none."""
         self._allocated = max(self._allocated, allocated)
         self._reserved = max(self._reserved, reserved)
+
+    def add_counters(self, name: str, device: str, start: float, correlation: int, values: Values) -> None:
+        """What the counters of a launch counted; only the order of the starts tells anything."""
+        if len(self._counted) == MAX_LAUNCHES:
+            self._uncounted += 1
+            return
+        metrics = self._metrics[tuple(sorted(values))]
+        counts = tuple(values[metric] for metric in sorted(values))
+        self._counted.append((start, CounterRow(self.names[name], device, correlation, metrics, counts)))
 
     def flag(self, code: str, count: int | None, detail: str) -> None:
         """A statement on the quality of the data."""
@@ -168,7 +182,13 @@ class Builder:
             flags=tuple(self._flags),
             overlong_clipped=clipped,
             salvaged=salvaged,
+            counters=self._counters(by_name),
         )  # fmt: skip
+
+    def _counters(self, by_name: I32) -> CounterRows:
+        self._counted.sort(key=lambda found: (found[1].device, found[0]))
+        rows = tuple(replace(row, name=int(by_name[row.name])) for _, row in self._counted)
+        return CounterRows(tuple(self._metrics), rows, self._uncounted)
 
     def _memory(self) -> MemoryPeaks | None:
         if self._allocated < 0 and self._reserved < 0:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rooflight.errors import Malformed, TooLarge
 from rooflight.trace.builder import MAX_DEVICES
+from rooflight.trace.counters import MAX_LAUNCHES
 from rooflight.trace.tables import GpuKind, HostKind, Invalid
 from rooflight.trace.timeline import Meta, Timeline
 from rooflight.trace.times import MAX_NS, check_total
@@ -25,6 +26,7 @@ def check(t: Timeline) -> None:
     _times(t)
     _tables(t)
     _meta(t.meta)
+    _counters(t)
     if not 0 <= t.overlong_clipped <= INT64_MAX:
         raise _broken("overlong_clipped")
 
@@ -82,6 +84,17 @@ def _meta(meta: Meta) -> None:
         counts += [device.memory_bytes, device.sm_count, *device.limits.values()]
     if meta.base_ns > MAX_NS or any(n is not None and not 0 <= n <= INT64_MAX for n in counts):
         raise _broken("meta")
+
+
+def _counters(t: Timeline) -> None:
+    sizes = [len(metrics) for metrics in t.counters.metrics]
+    for row in t.counters.rows:
+        if not (0 <= row.name < len(t.names) and 0 <= row.metrics < len(sizes)):
+            raise _broken("counters: an index")
+        if len(row.values) != sizes[row.metrics] or not all(0 <= v <= INT64_MAX for v in row.values):
+            raise _broken("counters: a value")
+    if len(t.counters.rows) > MAX_LAUNCHES or not 0 <= t.counters.left_out <= INT64_MAX:
+        raise _broken("counters: how many there are")
 
 
 def _broken(where: str) -> Malformed:

@@ -24,6 +24,7 @@ from msgspec import Struct
 
 from rooflight.errors import Malformed, ProtocolMismatch, Refused, TooLarge, Truncated
 from rooflight.protocol import Flag, MemoryPeaks
+from rooflight.trace.counters import CounterRows
 from rooflight.trace.packing import TYPES, Columns, packed, table
 from rooflight.trace.sane import check
 from rooflight.trace.tables import I8, I32, GpuEvents, HostEvents, Table
@@ -66,6 +67,7 @@ class Header(Struct):
     flags: list[Flag]
     overlong_clipped: int
     salvaged: bool
+    counters: CounterRows
 
 
 def save(timeline: Timeline, path: Path) -> None:
@@ -116,6 +118,7 @@ def _header(t: Timeline, gpu: list[tuple[str, str, bytes]], host: list[tuple[str
         flags=list(t.flags),
         overlong_clipped=t.overlong_clipped,
         salvaged=t.salvaged,
+        counters=t.counters,
     )
 
 
@@ -195,6 +198,7 @@ def _timeline(header: dict[str, Any], columns: dict[str, Columns]) -> Timeline:
             flags=tuple(h.flags),
             overlong_clipped=h.overlong_clipped,
             salvaged=h.salvaged,
+            counters=h.counters,
         )
     except (msgspec.ValidationError, UnicodeError, ValueError) as e:
         raise _broken(str(e)) from e

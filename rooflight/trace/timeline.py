@@ -15,6 +15,7 @@ import numpy as np
 
 from rooflight.protocol import Flag, MemoryPeaks
 from rooflight.trace.children import children
+from rooflight.trace.counters import NO_COUNTERS, CounterRows
 from rooflight.trace.tables import GpuEvents, HostEvents, HostKind, Invalid
 
 
@@ -134,6 +135,7 @@ class Timeline:
     flags: tuple[Flag, ...] = ()
     overlong_clipped: int = 0
     salvaged: bool = False
+    counters: CounterRows = NO_COUNTERS
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write it in Rooflight's own form, which :func:`rooflight.read` reads back without the raw trace.

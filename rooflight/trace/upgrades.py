@@ -16,7 +16,7 @@ import numpy as np
 from rooflight.trace.packing import Columns
 
 #: The version that is written.
-VERSION = 2
+VERSION = 3
 
 Document = tuple[dict[str, Any], dict[str, Columns]]
 
@@ -40,8 +40,16 @@ def _geometry(grid: object, block: object, registers: object, shared: object) ->
     return ",".join(map(str, texts))
 
 
+def _with_counters(header: dict[str, Any], columns: dict[str, Columns]) -> Document:
+    """Counters of launches were not kept."""
+    return header | {"counters": {}}, columns
+
+
 #: From a version to the next: header (decoded JSON) and the stored columns of each table.
-UPGRADES: dict[int, Callable[[dict[str, Any], dict[str, Columns]], Document]] = {1: _with_execution_traces}
+UPGRADES: dict[int, Callable[[dict[str, Any], dict[str, Columns]], Document]] = {
+    1: _with_execution_traces,
+    2: _with_counters,
+}
 
 
 def upgraded(version: int, header: dict[str, Any], columns: dict[str, Columns]) -> Document:
