@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Truncated,
     )
     from rooflight.readers import Limits, read
+    from rooflight.readers.counters import read_counters
     from rooflight.trace.timeline import Timeline
 
 _HOMES = {
@@ -45,6 +46,7 @@ _HOMES = {
     "analyze": "rooflight.analysis",
     "analyze_files": "rooflight.analysis",
     "read": "rooflight.readers",
+    "read_counters": "rooflight.readers.counters",
 }
 __all__ = [
     "Analysis",
@@ -63,6 +65,7 @@ __all__ = [
     "analyze",
     "analyze_files",
     "read",
+    "read_counters",
 ]
 
 

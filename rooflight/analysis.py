@@ -17,12 +17,13 @@ from rooflight.pool import analyse_all
 from rooflight.protocol import SCHEMA_VERSION, Document, Flag
 from rooflight.readers import is_execution
 from rooflight.readers.limits import DEFAULT_LIMITS, Limits
-from rooflight.results.file import FileTask, read_eager, read_run
+from rooflight.results.file import Beside, FileTask, read_run
 from rooflight.results.launches import Columns
 from rooflight.results.rank import analyse_rank, launches, regrade
 from rooflight.results.ranks import across_ranks, collective_rows, flags, listed, split_communication
 from rooflight.results.result import RankResult
 from rooflight.results.stages import Options, Stages
+from rooflight.trace.counters import CounterFile
 from rooflight.trace.timeline import Timeline
 from rooflight.units import us
 
@@ -64,6 +65,7 @@ def analyze(
     options: Options = DEFAULT,
     *,
     eager: Timeline | None = None,
+    counters: Sequence[CounterFile] = (),
 ) -> Analysis:
     """Analyse one recording, or the recordings of the ranks of one run, in any order.
 
@@ -71,7 +73,8 @@ def analyze(
     datasheet every number of the roofs is from; an unknown name has no roof.  FLOPs and bytes come from the
     recorded inputs of ops, times from the recording; each figure that rests on less says so by its origin.
     ``eager`` is a recording of the same program without CUDA graphs: kernels of graphs are named from it
-    where that is certain, and what they cost is then ``inferred``.
+    where that is certain, and what they cost is then ``inferred``.  ``counters`` (:func:`read_counters`) are
+    hardware counters of the same program: what they counted goes before every formula.
     Raises :class:`~rooflight.errors.Refused` when the recordings cannot be one run, and
     :class:`~rooflight.errors.NotATrace` when there is none.
     """
@@ -80,7 +83,7 @@ def analyze(
         raise NotATrace("no trace was given")
     if gpu is not None:
         options = replace(options, gpu=gpu)
-    stages = [Stages(t, options, eager) for t in several]
+    stages = [Stages(t, options, eager, counters) for t in several]
     document = combine([analyse_rank(s) for s in stages])
     return Analysis(document, _Launches({s.timeline.meta.rank or 0: s for s in stages}))
 
@@ -94,13 +97,14 @@ def analyze_files(
     limits: Limits = DEFAULT_LIMITS,
     salvage: bool = False,
     eager: str | PathLike[str] | None = None,
+    counters: Sequence[str | PathLike[str]] = (),
 ) -> Analysis:
     """Read and analyse the traces of one run, several at a time, each in a process of its own.
 
     ``jobs`` is the number of processes (1: this one), by default one per CPU.  No recording is kept:
     memory is that of one recording per process, and ``launches`` is empty.  Execution traces among the files
     are joined to the traces of their processes; all are then held at once, in this process.  ``eager`` is
-    the file of what :func:`analyze` takes.  Raises
+    the file of what :func:`analyze` takes, ``counters`` are those of the counters.  Raises
     :class:`~rooflight.errors.Refused` with the name of the file that cannot be used.
     """
     if not paths:
@@ -110,9 +114,11 @@ def analyze_files(
     executions = [os.fsencode(p) for p in paths if is_execution(p, limits=limits)]
     files = [name for p in paths if (name := os.fsencode(p)) not in executions]
     graphless = None if eager is None else os.fsencode(eager)
-    tasks = [FileTask(name, options, limits, salvage, graphless) for name in files]
+    counted = tuple(map(os.fsencode, counters))
+    tasks = [FileTask(name, options, limits, salvage, graphless, counted) for name in files]
     if executions:
-        return analyze(read_run(tasks, executions), options=options, eager=read_eager(tasks[0]))
+        timelines, beside = read_run(tasks, executions), Beside.of(tasks[0])
+        return analyze(timelines, options=options, eager=beside.eager, counters=beside.counters)
     return Analysis(combine(analyse_all(tasks, jobs)), {})
 
 

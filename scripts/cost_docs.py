@@ -28,7 +28,7 @@ expanded dim once, overlapping windows as far as they differ), each result is wr
 
 An **origin** says where the figures come from: `modelled` (shapes and types), `inferred` (a compiler's
 kernel, from its arguments; a CUDA graph's, from an eager recording), `measured` (copies, whose bytes are
-recorded), `unknown`.
+recorded; [counters](counters.md)), `unknown`.
 
 When one op launches several kernels, those of the op's family share its cost by duration; each gradient's
 kernels of a convolution take the share of that gradient; other kernels have 0 FLOPs and unknown bytes.

@@ -81,7 +81,16 @@ def _seconds(command: list[str]) -> float:
 
 
 def test_the_public_names_are_these() -> None:
-    public = ["Analysis", "Limits", "Options", "Timeline", "analyze", "analyze_files", "read"]
+    public = [
+        "Analysis",
+        "Limits",
+        "Options",
+        "Timeline",
+        "analyze",
+        "analyze_files",
+        "read",
+        "read_counters",
+    ]
     errors = "Malformed MissingExtra NotATrace ProtocolMismatch Refused RooflightError TooLarge Truncated"
     assert rooflight.__all__ == sorted(["__version__", *public, *errors.split()])
     assert all(getattr(rooflight, name) is not None for name in rooflight.__all__)

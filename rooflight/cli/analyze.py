@@ -43,6 +43,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a trace of the same program without CUDA graphs, to name the kernels of graphs from",
     )
     parser.add_argument(
+        "--counters",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="hardware counters of the same program (ncu --csv, rocprof-compute, rocprofv3, CUPTI): measured "
+        "FLOPs and bytes go before formulas; several files are several passes",
+    )
+    parser.add_argument(
         "--salvage", action="store_true", help="keep what a cut-off trace still holds; no verdict is given"
     )
     parser.add_argument(
@@ -60,7 +69,13 @@ def run(args: argparse.Namespace) -> int:
 
     options = analysis.Options(calibrations=() if calibration is None else (calibration,))
     result = analysis.analyze_files(
-        files, gpu=args.gpu, options=options, jobs=args.jobs, salvage=args.salvage, eager=args.eager
+        files,
+        gpu=args.gpu,
+        options=options,
+        jobs=args.jobs,
+        salvage=args.salvage,
+        eager=args.eager,
+        counters=args.counters,
     )
     write(result.document, args.format, args.output)
     return 0

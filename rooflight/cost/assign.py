@@ -161,11 +161,12 @@ def _split(cost: Cost, kernels: Sequence[Part], rows: Sequence[int]) -> list[Cos
         return [cost]
     weights = [max(0, kernels[i][1]) for i in rows]
     columns = [
-        shares(value, weights) for value in (cost.flops, cost.bytes_read, cost.bytes_written, cost.link_bytes)
+        shares(value, weights)
+        for value in (cost.flops, cost.bytes_read, cost.bytes_written, cost.link_bytes, cost.bytes_total)
     ]
     return [
-        replace(cost, flops=f, bytes_read=r, bytes_written=w, link_bytes=link)
-        for f, r, w, link in zip(*columns, strict=True)
+        replace(cost, flops=f, bytes_read=r, bytes_written=w, link_bytes=link, bytes_total=total)
+        for f, r, w, link, total in zip(*columns, strict=True)
     ]
 
 

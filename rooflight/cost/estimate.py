@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from rooflight.cost import registry
 from rooflight.cost.arguments import Arguments
+from rooflight.cost.counts import by_compiler
 from rooflight.cost.model import MEASURED, MODELLED, UNKNOWN, Cost, OpCall
 from rooflight.cost.registry import CostModel
 from rooflight.cost.tensor import INT64_MAX, Unknown
@@ -31,6 +32,10 @@ def estimate(call: OpCall) -> Cost:
     Example: aten::mm of [64, 128] x [128, 32] in fp32 is 2*64*128*32 = 524,288 FLOPs, reads
     4*(64*128 + 128*32) = 49,152 bytes and writes 4*64*32 = 8,192.
     """
+    return by_compiler(call, _by_formula(call))
+
+
+def _by_formula(call: OpCall) -> Cost:
     model = model_of(call)
     if model is None:
         return Cost(reason="unknown_op")

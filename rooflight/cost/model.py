@@ -46,6 +46,7 @@ class Cost:
     ``dtype`` is the element type whose compute roof holds (a name of :mod:`rooflight.dtypes`),
     ``matrix`` whether that is the matrix (tensor core) roof.  ``family`` names the op family, in the
     vocabulary of the kernel names.  ``link_bytes`` are the bytes that cross PCIe or the GPU link.
+    ``bytes_total`` is there where reads and writes were counted together.
     """
 
     flops: int | None = None
@@ -57,10 +58,13 @@ class Cost:
     matrix: bool = False
     family: str | None = None
     link_bytes: int | None = None
+    bytes_total: int | None = None
 
     @property
     def bytes(self) -> int | None:
-        """Read plus written; unknown when either is."""
+        """Read plus written; unknown when either is, and they were not counted together."""
+        if self.bytes_total is not None:
+            return self.bytes_total
         if self.bytes_read is None or self.bytes_written is None:
             return None
         return self.bytes_read + self.bytes_written

@@ -15,7 +15,7 @@ class Reason(NamedTuple):
 _SHAPES = "record with torch.profiler.profile(record_shapes=True)"
 _VALUES = "record with a torch that writes Concrete Inputs and Input Strides, and record_shapes=True"
 _GRAPH = "add an execution trace of the same run (torch.profiler.ExecutionTraceObserver)"
-_COUNTERS = "hardware counters of the kernel tell what its arguments cannot"
+_COUNTERS = "hardware counters of the kernel (rooflight analyze --counters) tell what its arguments cannot"
 _COMM = "the args of the collective's kernel hold its message: record with a torch and NCCL that write them"
 
 REASONS = {

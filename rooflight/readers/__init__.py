@@ -37,7 +37,7 @@ def read(
     what is wrong and where, and :class:`~rooflight.errors.ProtocolMismatch` for a stored timeline of a newer
     version.
     """
-    name, head, pieces = _opened(path, limits)
+    name, head, pieces = opened(path, limits)
     if execution is not None:
         return joined(read(path, limits=limits, salvage=salvage), read_execution(execution, limits=limits))
     if head.startswith(stored.MAGIC):
@@ -53,7 +53,7 @@ def read(
 
 def read_execution(path: str | PathLike[str], *, limits: Limits = DEFAULT_LIMITS) -> Execution:
     """Read what torch's ``ExecutionTraceObserver`` wrote; raises as :func:`read` does."""
-    name, head, pieces = _opened(path, limits)
+    name, head, pieces = opened(path, limits)
     if not execution_trace.is_execution(head):
         raise NotATrace(
             "not an execution trace: it has no schema and nodes",
@@ -66,12 +66,12 @@ def read_execution(path: str | PathLike[str], *, limits: Limits = DEFAULT_LIMITS
 def is_execution(path: str | PathLike[str], *, limits: Limits = DEFAULT_LIMITS) -> bool:
     """Whether the file is an execution trace, by its beginning; false for one that cannot be read."""
     try:
-        return execution_trace.is_execution(_opened(path, limits)[1])
+        return execution_trace.is_execution(opened(path, limits)[1])
     except Refused:
         return False
 
 
-def _opened(path: str | PathLike[str], limits: Limits) -> tuple[str, bytes, Iterator[bytes]]:
+def opened(path: str | PathLike[str], limits: Limits) -> tuple[str, bytes, Iterator[bytes]]:
     """The name, the beginning (as much as tells the format) and all of a file's unpacked bytes."""
     file = Path(path)
     # Of a name that is no UTF-8 Python keeps half surrogates, which no document can hold.

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflight import readers
 from rooflight.errors import NotATrace, ProtocolMismatch, Refused
+from rooflight.readers.counters import read_counters
 from rooflight.readers.limits import DEFAULT_LIMITS, Limits
 from rooflight.results.rank import analyse_rank
 from rooflight.results.result import RankResult
 from rooflight.results.stages import Options, Stages
+from rooflight.trace.counters import CounterFile
 from rooflight.trace.execution import all_joined
 from rooflight.trace.timeline import Timeline
 
@@ -25,13 +28,14 @@ T = TypeVar("T")
 
 class FileTask(Struct, frozen=True):
     """A trace to analyse: ``path`` as the bytes that the system knows it by, and how; ``eager`` likewise a
-    trace of the same program without CUDA graphs."""
+    trace of the same program without CUDA graphs, ``counters`` files of hardware counters."""
 
     path: bytes
     options: Options = Options()
     limits: Limits = DEFAULT_LIMITS
     salvage: bool = False
     eager: bytes | None = None
+    counters: tuple[bytes, ...] = ()
 
     @property
     def name(self) -> str:
@@ -40,32 +44,43 @@ class FileTask(Struct, frozen=True):
 
 
 class Analyst:
-    """Analyses files one after another; the eager recording that tasks share is read once."""
+    """Analyses files one after another; what tasks share beside their recordings is read once."""
 
     def __init__(self) -> None:
-        self._last: tuple[FileTask, Timeline | None] | None = None
+        self._last: tuple[FileTask, Beside] | None = None
 
     def result(self, task: FileTask) -> RankResult:
         """The result of the rank in a file; a refusal names the file."""
-        eager = self._eager(replace(task, path=b""))
+        beside = self._beside(replace(task, path=b""))
 
         def result(path: str) -> RankResult:
             timeline = readers.read(path, limits=task.limits, salvage=task.salvage)
-            return analyse_rank(Stages(timeline, task.options, eager))
+            return analyse_rank(Stages(timeline, task.options, beside.eager, beside.counters))
 
         return _named(task.path, result)
 
-    def _eager(self, task: FileTask) -> Timeline | None:
+    def _beside(self, task: FileTask) -> Beside:
         if self._last is None or self._last[0] != task:
-            self._last = task, read_eager(task)
+            self._last = task, Beside.of(task)
         return self._last[1]
 
 
-def read_eager(task: FileTask) -> Timeline | None:
-    """The recording that kernels of graphs are named from, where there is one."""
-    if task.eager is None:
-        return None
-    return _named(task.eager, partial(readers.read, limits=task.limits, salvage=task.salvage))
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What was read beside the recordings: the one that kernels of graphs are named from, and counters."""
+
+    eager: Timeline | None
+    counters: tuple[CounterFile, ...]
+
+    @classmethod
+    def of(cls, task: FileTask) -> Self:
+        """Reads them; a refusal names the file."""
+        read = partial(readers.read, limits=task.limits, salvage=task.salvage)
+        count = partial(read_counters, limits=task.limits)
+        return cls(
+            None if task.eager is None else _named(task.eager, read),
+            tuple(_named(path, count) for path in task.counters),
+        )
 
 
 def read_run(tasks: Sequence[FileTask], executions: Sequence[bytes]) -> list[Timeline]:

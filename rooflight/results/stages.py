@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from rooflight.attribution.steps import StepSpan, find_steps
 from rooflight.cost.elsewhere import from_elsewhere
 from rooflight.cost.grids import with_grids
 from rooflight.cost.launches import LaunchCosts, attach
+from rooflight.cost.measured import Measured, measured
 from rooflight.cost.siblings import with_siblings
 from rooflight.errors import TooLarge
 from rooflight.hardware import cpu_roofs
@@ -35,6 +36,7 @@ from rooflight.results.kernels import kernel_rows, verdicts
 from rooflight.results.roofs import DeviceRoofs, device_roofs
 from rooflight.results.steps import StepFigures, bounds, step_figures
 from rooflight.roofline.groups import Groups, group_launches
+from rooflight.trace.counters import CounterFile
 from rooflight.trace.tables import GpuKind, HostKind, Mask, distinct
 from rooflight.trace.timeline import Timeline
 
@@ -53,9 +55,16 @@ class Options:
 class Stages:
     """One recording on its way; whatever is asked for is computed then, and kept."""
 
-    def __init__(self, timeline: Timeline, options: Options, eager: Timeline | None = None) -> None:
-        """``eager`` is a recording of the same run without graphs, from which their kernels are named."""
-        self._recorded, self._eager = timeline, eager
+    def __init__(
+        self,
+        timeline: Timeline,
+        options: Options,
+        eager: Timeline | None = None,
+        counters: Sequence[CounterFile] = (),
+    ) -> None:
+        """``eager`` is a recording of the same run without graphs, from which their kernels are named;
+        ``counters`` were read from the hardware in another run of it."""
+        self._recorded, self._eager, self._counters = timeline, eager, counters
         self.options = options
 
     @cached_property
@@ -96,13 +105,21 @@ class Stages:
         return {i: classify(self.timeline.names[i]) for i in distinct(self.timeline.gpu.name).tolist()}
 
     @cached_property
-    def costs(self) -> LaunchCosts:
+    def _modelled(self) -> LaunchCosts:
         costs = attach(self.timeline, self.links, self.names)
         costs = with_siblings(self.timeline, self.links, costs)
         costs = with_grids(self.timeline, costs, self.names)
         if self._eager is None:
             return costs
         return from_elsewhere(costs, self._replays.rows, Path(self._eager.source).name)
+
+    @cached_property
+    def _measured(self) -> Measured:
+        return measured(self.timeline, self.links, self._modelled, self.names, self._counters)
+
+    @property
+    def costs(self) -> LaunchCosts:
+        return self._measured.costs
 
     @cached_property
     def devices(self) -> DeviceRoofs:
@@ -258,7 +275,7 @@ class Stages:
 
     @cached_property
     def flags(self) -> list[Flag]:
-        flags = quality.flags(self.seen, self.quality)
+        flags = [*quality.flags(self.seen, self.quality), *self._measured.flags]
         if self.cpu is not None and not self.cpu.peak_known:
             lacking = "for a part of the work" if self.cpu.roofs.memory else "of this CPU"
             how = f"no measured roof {lacking}: `rooflight-agent calibrate` makes one"
