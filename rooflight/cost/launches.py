@@ -23,7 +23,7 @@ from rooflight.cost.model import UNKNOWN, Cost, OpCall
 from rooflight.cost.registry import family_of
 from rooflight.cost.relatives import BACKWARD, RELATED, completed, typed
 from rooflight.kernels import KernelName
-from rooflight.trace.tables import I32, I64, GpuKind, HostKind, Mask, combined, distinct, values_at
+from rooflight.trace.tables import I32, I64, GpuKind, HostKind, Mask, among, combined, distinct, values_at
 from rooflight.trace.timeline import OpArgs, Timeline
 
 _NO_LAUNCH = Cost(reason="no launch in the file")
@@ -210,10 +210,10 @@ class _Attacher:
     def _lacks_values(self, ops: I64) -> Mask:
         """The ops whose rows may lack what a relative has."""
         host = self._timeline.host
-        lacking = np.isin(host.name[ops], [i for i, f in enumerate(self._families) if f in RELATED])
-        args = host.args[ops]
+        related = np.array([i for i, family in enumerate(self._families) if family in RELATED], np.int64)
+        lacking, args = among(host.name[ops], related), host.args[ops]
         valued = [i for i in distinct(args[lacking]).tolist() if i >= 0 and self._args(i)["concrete"]]
-        return lacking & ~np.isin(args, valued)
+        return lacking & ~among(args, np.array(valued, np.int64))
 
     def _call_key(self, op: int) -> _CallKey:
         own = self._key(op)
