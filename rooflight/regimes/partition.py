@@ -33,6 +33,10 @@ class Partition:
     copies: Set
     _sets: Mapping[str, Clipper]
 
+    def of(self, part: str) -> Clipper:
+        """The instants of one part."""
+        return self._sets[part]
+
     def parts(self, start: I64, end: I64) -> list[dict[str, int]]:
         """Ns of each part within each window [start, end); they sum to its length inside the recording."""
         columns = [self._sets[part].within(start, end).tolist() for part in PARTS]

@@ -20,9 +20,10 @@ from rooflight.cost.launches import LaunchCosts, attach
 from rooflight.cost.measured import Measured, measured
 from rooflight.cost.siblings import with_siblings
 from rooflight.errors import TooLarge
+from rooflight.findings import Facts
 from rooflight.hardware import cpu_roofs
 from rooflight.kernels import KernelName, classify, is_communication
-from rooflight.protocol import Calibration, Flag, Kernel
+from rooflight.protocol import Calibration, Finding, Flag, Kernel
 from rooflight.regimes.kernels import Verdict
 from rooflight.regimes.partition import RANK, Partition, partition
 from rooflight.regimes.quality import Grade, QualityFacts, grade
@@ -32,6 +33,7 @@ from rooflight.results.attribution import Delays, graph_launches, launch_delays
 from rooflight.results.cpu import CpuRecording, cpu_recording
 from rooflight.results.devices import kernel_sum
 from rooflight.results.exclusive import Exclusive, exclusive, with_exclusive
+from rooflight.results.findings import finding_rows
 from rooflight.results.kernels import kernel_rows, verdicts
 from rooflight.results.roofs import DeviceRoofs, device_roofs
 from rooflight.results.steps import StepFigures, bounds, step_figures
@@ -162,6 +164,24 @@ class Stages:
     def above(self) -> dict[int, str]:
         """Why groups were faster than the datasheet allows, by place in the groups."""
         return above.causes(self.timeline, self.links, self.groups.rows, self.devices.roofs)
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """Advice, the largest saving first; none without GPU work."""
+        if self.headline is None:
+            return []
+        facts = Facts(
+            timeline=self.timeline,
+            links=self.links,
+            groups=self.groups,
+            verdicts=self.regimes,
+            partition=self.partitions[self.headline],
+            spans=self.spans,
+            window=self.window,
+            roofs=self.devices.roofs[self.headline],
+            flags=self.flags,
+        )
+        return finding_rows(facts, self.table[1], withheld=self.grade.withheld is not None)
 
     @cached_property
     def window(self) -> tuple[int, int]:

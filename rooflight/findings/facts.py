@@ -1,0 +1,150 @@
+"""What a rule may look at: one recording with its parts, seen from the headline device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from rooflight.attribution.intervals import Clipper, Set, intersection, union
+from rooflight.attribution.launches import Links
+from rooflight.attribution.steps import StepSpan
+from rooflight.protocol import PARTS, Flag, Roofs
+from rooflight.regimes.kernels import Verdict
+from rooflight.regimes.partition import Partition
+from rooflight.roofline.groups import Group, Groups
+from rooflight.trace.tables import I64, GpuKind, Mask, values_at
+from rooflight.trace.timeline import Timeline
+
+_LABEL = 60
+
+
+@dataclass(frozen=True)
+class Facts:
+    """``spans`` are the counted steps, none where the whole recording (``window``, in ns) stands for them;
+    ``groups`` and ``verdicts`` are row-aligned; ``roofs`` those of the device of ``partition``."""
+
+    timeline: Timeline
+    links: Links
+    groups: Groups
+    verdicts: Sequence[Verdict]
+    partition: Partition
+    spans: Sequence[StepSpan]
+    window: tuple[int, int]
+    roofs: Roofs
+    flags: Sequence[Flag] = ()
+
+    @cached_property
+    def windows(self) -> Set:
+        """The counted time: the union of the steps, else the whole recording."""
+        spans = [(s.start, s.end) for s in self.spans] or [self.window]
+        both = np.array(spans, np.int64)
+        return union(both[:, 0], both[:, 1])
+
+    @property
+    def counted(self) -> int:
+        """How many steps a mean is over; 1 for a recording without steps."""
+        return max(1, len(self.spans))
+
+    @cached_property
+    def wall_ns(self) -> int:
+        return int((self.windows[:, 1] - self.windows[:, 0]).sum())
+
+    @cached_property
+    def parts(self) -> dict[str, int]:
+        """Ns of each part of the counted time, on this device."""
+        rows = self.partition.parts(self.windows[:, 0], self.windows[:, 1])
+        return {part: sum(row[part] for row in rows) for part in PARTS}
+
+    @cached_property
+    def parts_by_step(self) -> list[dict[str, int]]:
+        """Ns of each part of each step; one entry for a recording without steps."""
+        spans = [(s.start, s.end) for s in self.spans] or [self.window]
+        both = np.array(spans, np.int64)
+        return self.partition.parts(both[:, 0], both[:, 1])
+
+    @cached_property
+    def own_ns(self) -> I64:
+        """Row-aligned with ``timeline.gpu``: the counted instants of kernel time that each kernel has."""
+        kernels, own = self.partition.kernels, np.zeros(len(self.timeline.gpu), np.int64)
+        inside = Clipper(self.windows).within(kernels.start, kernels.end)
+        np.add.at(own, kernels.owner, inside)
+        return own
+
+    @cached_property
+    def _group_ns(self) -> list[int]:
+        of, own = self.groups.of_event, self.own_ns
+        sums = np.zeros(len(self.groups.rows), np.int64)
+        np.add.at(sums, of[of >= 0], own[of >= 0])
+        found: list[int] = sums.tolist()
+        return found
+
+    def group_ns(self, group: int) -> int:
+        """The counted instants of kernel time that this group has."""
+        return self._group_ns[group]
+
+    def launches(self, group: int) -> int:
+        """How many launches of the group begin in the counted time."""
+        start = self.timeline.gpu.start[self.groups.rows[group].rows]
+        return int(Clipper(self.windows).within(start, start + 1).sum())
+
+    def kernels(self) -> Iterator[tuple[int, Group, Verdict]]:
+        """The kernel groups of this device that have counted time, with their places."""
+        for i, (group, verdict) in enumerate(zip(self.groups.rows, self.verdicts, strict=True)):
+            mine = group.kind == GpuKind.KERNEL and group.device == self.partition.device
+            if mine and self.group_ns(i) > 0:
+                yield i, group, verdict
+
+    def excess_ns(self, group: int) -> float:
+        """Counted time of the group above what its roofs ask for; 0 where its bound is unknown."""
+        g, verdict = self.groups.rows[group], self.verdicts[group]
+        if verdict.regime == "unknown" or g.bound.bound_ns is None or g.t_ns <= 0:
+            return 0.0
+        return self.group_ns(group) * max(0.0, 1 - g.bound.bound_ns / g.t_ns)
+
+    def most(self, groups: Iterable[int], n: int = 5) -> tuple[int, ...]:
+        """The ``n`` groups with the most counted time, largest first."""
+        return tuple(sorted(groups, key=lambda i: (-self.group_ns(i), i))[:n])
+
+    def steps_with_most(self, *parts: str, n: int = 3) -> tuple[int, ...]:
+        """Numbers of the steps that hold most of these parts, largest first."""
+        amounts = [sum(p[part] for part in parts) for p in self.parts_by_step]
+        order = sorted(range(len(self.spans)), key=lambda i: (-amounts[i], i))
+        return tuple(self.spans[i].n for i in order[:n] if amounts[i] > 0)
+
+    def label(self, group: int) -> str:
+        """What the group is, short: its op, else its kernel."""
+        g = self.groups.rows[group]
+        name = g.op or g.name.short_name
+        return name if len(name) <= _LABEL else f"{name[: _LABEL - 1]}…"
+
+    def share(self, ns: float) -> str:
+        """A share of the counted time, as text."""
+        return f"{100 * ns / self.wall_ns:.0f} %" if self.wall_ns else "–"
+
+    def each(self, ns: float) -> str:
+        """The mean per counted step, as text; without steps the whole."""
+        return f"{ns / self.counted / 1e6:.3g} ms{' per step' if self.spans else ''}"
+
+    def times(self, n: int) -> str:
+        """How often, as text: per counted step, without steps in all."""
+        return f"{n / self.counted:.3g} per step" if self.spans else f"{n} times"
+
+    def exposed_ns(self, rows: I64, part: str) -> int:
+        """Counted instants in which these GPU events run and the device's time is in ``part``."""
+        gpu = self.timeline.gpu
+        running = intersection(union(gpu.start[rows], gpu.end[rows]), self.windows)
+        return int(self.partition.of(part).within(running[:, 0], running[:, 1]).sum())
+
+    def rows(self, wanted: Mask) -> I64:
+        """The valid GPU events of this device among ``wanted`` (row-aligned with ``timeline.gpu``)."""
+        valid = self.timeline.valid_gpu
+        found: I64 = valid[(self.timeline.gpu.device[valid] == self.partition.device) & wanted[valid]]
+        return found
+
+    @cached_property
+    def op_names(self) -> I64:
+        """Row-aligned with ``timeline.gpu``: the name of each event's op, -1 for none."""
+        return values_at(self.timeline.host.name, self.links.op, -1)

@@ -1,0 +1,54 @@
+"""What a rule is and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rooflight.findings.facts import Facts
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A row of evidence in words; ``groups`` are places in the kernel groups, ``steps`` numbers of steps."""
+
+    text: str
+    groups: tuple[int, ...] = ()
+    steps: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a rule saw.
+
+    ``time_ns`` is the time of the rows that it speaks of, over all counted steps; ``saving_ns`` how much of
+    it would go at most, ``None`` where nothing tells; ``assumption`` what that rests on, in words.
+    """
+
+    seen: tuple[Seen, ...]
+    time_ns: int
+    saving_ns: float | None
+    assumption: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule with what its page says: what it sees (``check``'s docstring), why that costs, how to fix it and
+    when it is wrong.  ``regime`` is the regime that it speaks of.  ``quiet`` rules speak of the recording
+    itself and also where its verdicts are withheld.
+    """
+
+    code: str
+    title: str
+    check: Callable[[Facts], Iterable[Found]]
+    why: str
+    fix: str
+    false_alarms: str
+    regime: str | None = None
+    quiet: bool = False
+
+    @property
+    def sees(self) -> str:
+        return (self.check.__doc__ or "").strip()

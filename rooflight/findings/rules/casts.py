@@ -1,0 +1,47 @@
+"""Tensors that are only cast to another type."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from rooflight.findings.facts import Facts
+from rooflight.findings.model import Found, Seen
+from rooflight.findings.registry import rule
+from rooflight.roofline.groups import Group
+
+
+@rule(
+    "casts",
+    "Tensors are cast to another type",
+    regime="memory",
+    why="A cast reads and writes the whole tensor and computes nothing.",
+    fix="Keep weights in the type that they are used in (a bf16 copy beside the fp32 master, as fused "
+    "optimizers "
+    "hold); let autocast cover the whole forward pass; torch.compile fuses casts into their neighbours.",
+    false_alarms="The one cast of an input at the start of a step is needed.",
+)
+def casts(facts: Facts) -> Iterator[Found]:
+    """Copy kernels between two types."""
+    casting = [i for i, g, _ in facts.kernels() if g.name.family == "copy" and _is_cast(g)]
+    if casting:
+        time = sum(facts.group_ns(i) for i in casting)
+        yield Found(
+            seen=(Seen(f"{facts.each(time)}, {facts.share(time)}", groups=facts.most(casting)),),
+            time_ns=time,
+            saving_ns=time,
+            assumption="none of them is needed",
+        )
+
+
+def _is_cast(g: Group) -> bool:
+    """aten::copy_ (target, source) of two types, or a kernel whose name tells two."""
+    if "->" in (g.name.dtype or ""):
+        return True
+    if g.op != "aten::copy_" or not g.types:
+        return False
+    try:
+        types = json.loads(g.types)
+    except ValueError:
+        return False
+    return isinstance(types, list) and len(types) > 1 and bool(types[0] and types[1]) and types[0] != types[1]

@@ -1,0 +1,41 @@
+"""Steps that take much longer than most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from rooflight.findings.facts import Facts
+from rooflight.findings.model import Found, Seen
+from rooflight.findings.registry import rule
+
+_FEWEST = 5
+_FAR = 1.25
+
+
+@rule(
+    "uneven-steps",
+    "Some steps take much longer than most",
+    why="A mean over steps hides the few that are slow; what they wait for is seldom what the others do.",
+    fix="Look at the parts of the slowest steps: garbage collection, checkpoints, evaluation, a slow "
+    "batch, another "
+    "program on the host.",
+    false_alarms="Steps of different work (accumulation, variable lengths) differ by design.",
+)
+def uneven_steps(facts: Facts) -> Iterator[Found]:
+    """Of at least five steps, the 99th percentile is 25 % above the median or more."""
+    lengths = np.array([s.end - s.start for s in facts.spans], np.int64)
+    if lengths.size < _FEWEST:
+        return
+    median, high = float(np.median(lengths)), float(np.percentile(lengths, 99))
+    if high < _FAR * median:
+        return
+    slow = sorted(range(lengths.size), key=lambda i: (-lengths[i], i))[:3]
+    text = f"p99 {high / 1e6:.3g} ms against a median of {median / 1e6:.3g} ms"
+    yield Found(
+        seen=(Seen(text, steps=tuple(facts.spans[i].n for i in slow)),),
+        time_ns=int(lengths.sum()),
+        saving_ns=float(np.maximum(0, lengths - median).sum()),
+        assumption="no step takes longer than the median one",
+    )
