@@ -50,3 +50,6 @@ class KernelRow(Base):
     kind: Mapped[str] = mapped_column(Text)
     above_peak: Mapped[bool] = mapped_column(Boolean)
     histogram: Mapped[list[int]] = mapped_column(JSON)
+    exclusive_us: Mapped[float | None] = mapped_column(Double)
+    steps_exclusive_us: Mapped[float | None] = mapped_column(Double)
+    steps_count: Mapped[int | None] = mapped_column(BigInteger)
