@@ -9,7 +9,7 @@ import os
 import secrets
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from sqlalchemy import URL, make_url
 
@@ -56,6 +56,11 @@ class Settings(BaseSettings):
     prices: Path | None = Field(
         None, description="Price list of your own (CSV), which wins over the built-in one; read at the start."
     )
+
+    @field_validator("prices", mode="before")
+    @classmethod
+    def _unset(cls, value: object) -> object:
+        return None if value == "" else value
 
     @property
     def exposed(self) -> bool:

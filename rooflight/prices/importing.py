@@ -49,6 +49,8 @@ def _changed(path: Path) -> str:
         return datetime.fromtimestamp(path.stat().st_mtime, UTC).date().isoformat()
     except OSError as e:
         raise Refused(f"cannot read {path}: {e.strerror or e}") from e
+    except (ValueError, OverflowError) as e:
+        raise Refused(f"{path.name} was changed at no possible time", hint="say --date") from e
 
 
 def _add(tally: Tally, part: Tally, name: str, day: str) -> None:

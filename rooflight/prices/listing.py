@@ -59,10 +59,13 @@ def find_instances(
     region: str | None = None,
     among: Iterable[Instance] | None = None,
 ) -> tuple[Instance, ...]:
-    """Every entry of the instance called ``name`` (in any case), ``among`` a list or ours."""
+    """Every entry of the instance called ``name`` (in any case), ``among`` a list or ours; with ``region``
+    its price there, else one of a user's own that is meant for every region."""
     asked, wanted = name.strip().lower(), Wanted(provider=provider, region=region)
     listed = instances() if among is None else among
-    return tuple(i for i in listed if asked in (n.lower() for n in i.names) and wanted.takes(i))
+    found = tuple(i for i in listed if asked in (n.lower() for n in i.names) and wanted.takes(i))
+    there = tuple(i for i in found if i.region) if region else ()
+    return there or found
 
 
 def find_instance(

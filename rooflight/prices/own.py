@@ -114,6 +114,12 @@ def _gpu(row: Row) -> str | None:
             where=row.where("gpu_id"),
             hint=f"it may be one of {near}" if near else "`rooflight gpus` lists the ids",
         )
+    if gpu.device_unit == "card":
+        raise Malformed(
+            f"{gpu.id} is a card of several devices",
+            where=row.where("gpu_id"),
+            hint="name one of its devices, and count those in gpu_count",
+        )
     return gpu.id
 
 

@@ -19,6 +19,9 @@ _CHUNK = 1 << 18
 _SPACE = re.compile(r"[ \t\r\n]*")
 #: A token that the end of the buffer cuts fails within so many characters of it.
 _TOKEN = 16
+_SUFFIX = 2
+#: What a word, a number or an escape may look like that the end of the text has cut.
+_CUT = re.compile(r"t(ru?)?|f(al?|als)?|n(ul?)?|N(a)?|-?|-?I\w*|\\?u?[0-9a-fA-F]{0,4}")
 
 
 def walk(stream: TextIO, name: str, enter: Callable[[Path], bool]) -> Iterator[tuple[Path, Any]]:
@@ -92,8 +95,8 @@ class _Text:
             except RecursionError:
                 raise self.malformed("it is nested too deeply") from None
             else:
-                # What ends with the buffer may be the beginning of a longer number.
-                if end < len(self._buffer) or not self._fill():
+                # At the end of the buffer this may be the beginning of a longer number ("1" of "1e+5").
+                if end < len(self._buffer) - _SUFFIX or not self._fill():
                     self._at = end
                     return value
             if len(self._buffer) - self._at > MAX_VALUE:
@@ -103,20 +106,21 @@ class _Text:
         """Read on if the text only stops here."""
         cut = error.msg.startswith("Unterminated string") or error.pos > len(self._buffer) - _TOKEN
         if not cut or not self._fill():
-            if error.msg.startswith("Unterminated string"):
-                raise self._truncated()
             self._at = error.pos
+            if error.msg.startswith("Unterminated string") or _CUT.fullmatch(self._buffer, error.pos):
+                raise self._truncated()
             raise self.malformed(error.msg[:1].lower() + error.msg[1:])
 
     def _fill(self) -> bool:
-        """Read on, by more the longer the member at hand; false at the end."""
-        if self._ended:
+        """Read on, by more the longer the member at hand; false at the end, which leaves all in its place."""
+        rest = len(self._buffer) - self._at
+        more = "" if self._ended else self._stream.read(max(_CHUNK, rest))
+        if not more:
+            self._ended = True
             return False
-        rest = self._buffer[self._at :]
-        more = self._stream.read(max(_CHUNK, len(rest)))
         self._before += self._at
-        self._buffer, self._at, self._ended = rest + more, 0, not more
-        return bool(more)
+        self._buffer, self._at = self._buffer[self._at :] + more, 0
+        return True
 
     def _where(self) -> str:
         return f"{self._name}, character {self._before + self._at:,}"
@@ -126,6 +130,6 @@ class _Text:
 
     def malformed(self, what: str) -> Malformed | Truncated:
         """The error of what comes next."""
-        if not self._buffer[self._at :]:
+        if self._at >= len(self._buffer):
             return self._truncated()
         return Malformed(f"the JSON is malformed: {what}", where=self._where())

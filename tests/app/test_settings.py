@@ -25,6 +25,13 @@ def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert settings.url.render_as_string() == f"sqlite:///{tmp_path}/rooflight.db"
 
 
+def test_a_price_list_that_is_empty_in_the_environment_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROOFLIGHT_PRICES", "")
+    assert Settings().prices is None
+    monkeypatch.setenv("ROOFLIGHT_PRICES", "mine.csv")
+    assert Settings().prices == Path("mine.csv")
+
+
 def test_the_database_is_sqlite_or_postgresql() -> None:
     assert Settings(database="postgresql://u:p@h/d").url.drivername == "postgresql+psycopg"
     with pytest.raises(ValueError, match="mysql"):

@@ -191,6 +191,11 @@ def test_own_prices_win_for_the_whole_instance() -> None:
     # Without a region it is meant for all of them.
     assert find_instance("p5.48xlarge", region="us-west-2", among=with_own([newer])) == newer
     assert find_instance("p5.48xlarge", region="us-west-2", among=listed) is None
+    # The price of a region wins over the one for all.
+    both = with_own([own, newer])
+    assert find_instance("p5.48xlarge", region="eu-north-1", among=both) == own
+    assert find_instance("p5.48xlarge", region="us-west-2", among=both) == newer
+    assert find_instance("p5.48xlarge", among=both) is None
 
 
 def test_names_of_two_providers_are_two_instances() -> None:

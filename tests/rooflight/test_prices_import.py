@@ -9,6 +9,7 @@ import csv
 import gzip
 import io
 import json
+import tracemalloc
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -267,6 +268,25 @@ def test_json_of_other_shapes_is_no_traceback(imported: Import) -> None:
 def test_json_nested_too_deeply_is_refused(imported: Import) -> None:
     with pytest.raises(Malformed, match="nested too deeply"):
         imported(b'{"products": {"a": ' + b"[" * 200_000 + b"]" * 200_000 + b"}}", "aws")
+
+
+@pytest.mark.parametrize("form", [aws_csv, aws_json])
+def test_memory_does_not_grow_with_the_file(form: Any, tmp_path: Path) -> None:
+    path = tmp_path / "index.gz"
+    strangers = [aws_row("m7i.large", PriceDescription="x" * 4000)] * 3_000
+    whole = form(aws_row(), *strangers)
+    assert len(whole) > 10 << 20
+    path.write_bytes(gzip.compress(whole, 1))
+    del whole, strangers
+    tracemalloc.start()
+    try:
+        told = import_prices([path], "aws", day=DAY)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(told.kept) == 1
+    assert told.skipped.total() == 3_000
+    assert peak < 4 << 20
 
 
 # --- Azure -----------------------------------------------------------------------------------------

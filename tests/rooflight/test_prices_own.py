@@ -94,6 +94,13 @@ def test_what_is_wrong_is_named_by_line_and_column(row: str, place: str, what: s
         (HEADER[:-1] + ",gpu_id\n", "AWS,new,50,,2026-12-01,,H100", "column gpu_id", "h100-sxm"),
         (HEADER[:-1] + ",gpu_id\n", "AWS,new,50,,2026-12-01,,Foo X1", "column gpu_id", "no GPU"),
         (HEADER[:-1] + ",gpu_id\n", "AWS,new,50,,2026-12-01,,h100-sxm", "column instance", "gpu_count"),
+        # Two dies, each a device of its own: a price per card would be twice that of a device.
+        (
+            HEADER[:-1] + ",gpu_id\n",
+            "AWS,new,50,,2026-12-01,,mi250x-card",
+            "column gpu_id",
+            "several devices",
+        ),
         (HEADER[:-1] + ",gpu_count\n", "AWS,new,50,,2026-12-01,,0", "column gpu_count", "no number of GPUs"),
         (
             HEADER[:-1] + ",gpu_count\n",
