@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby, islice
+from typing import Any
 
 from rooflight.cli.terminal import fit, safe
 from rooflight.cost.derivation import numbers, symbols, where
@@ -60,12 +61,20 @@ def _arguments(told: Explanation) -> Iterator[str]:
     args = told.args
     count = max(len(args), len(args.call.concrete))
     given = [(args.label(i), _argument(told, i)) for i in range(min(count, 4 * _MOST))]
+    given += _own(args.call.comm) + _own(args.call.gpu_args)
     shown = [(label, text) for label, text in given if text]
     width = max((len(label) for label, _ in shown), default=0)
     for label, text in shown[:_MOST]:
         yield f"{label:<{width}}  {text}"
-    if len(shown) > _MOST or count > len(given):
-        yield f"… and {len(shown) - _MOST + count - len(given):,} more"
+    hidden = max(0, len(shown) - _MOST) + max(0, count - 4 * _MOST)
+    if hidden:
+        yield f"… and {hidden:,} more"
+
+
+def _own(args: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What a message or a copy says of itself."""
+    simple = ((k, v) for k, v in islice(args.items(), _MOST) if isinstance(v, str | int | float))
+    return [(fit(str(k), _NAME), fit(str(v), _NAME)) for k, v in simple]
 
 
 def _argument(told: Explanation, i: int) -> str:
@@ -252,7 +261,8 @@ def _bound(told: Explanation, roofs: Roofs) -> Iterator[str]:
     limit, roof = bound(work, roofs), compute_ceiling(work, roofs)
     unit = f"{cost.dtype or 'unknown type'} {'matrix' if cost.matrix else 'vector'}"
     yield f"under {safe(roofs.name or roofs.gpu_id or '')}, practical roofs (datasheet in brackets)"
-    yield f"compute  {_roof(roof, TERA, 'TFLOP/s')} {unit}{_time(limit.compute_ns)}"
+    if cost.flops != 0:
+        yield f"compute  {_roof(roof, TERA, 'TFLOP/s')} {unit}{_time(limit.compute_ns)}"
     yield f"memory   {_roof(roofs.memory, GIGA, 'GB/s')}{_time(limit.memory_ns)}"
     if cost.link_bytes:
         link = roofs.pcie if over_pcie else roofs.link
@@ -272,8 +282,8 @@ def _time(ns: float | None) -> str:
 
 
 def _side(limit: Bound) -> str:
-    if limit.bound_ns is None:
-        return "no bound: a roof or the work is unknown"
+    if not limit.bound_ns:
+        return "no bound: no work is known, or no roof for it"
     ridge = "" if limit.ridge is None else f", ridge {limit.ridge:.4g} FLOP/B"
     intensity = "" if limit.ai is None else f", intensity {limit.ai:.4g}"
     side = f"{limit.side} side" if limit.side else "side unknown"

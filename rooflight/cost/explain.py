@@ -40,7 +40,9 @@ class NamedTensor(Tensor):
 
     @property
     def traffic(self) -> Piece:
-        return NamedPiece(self.unique, self.dtype, self, whole=True)
+        # In the order of its dims, where it holds as much as they say.
+        unique, numel = self.unique, self.numel
+        return NamedPiece(numel if unique == numel else unique, self.dtype, self, whole=True)
 
     def like(self, dtype: DType | None = None) -> Piece:
         return NamedPiece(self.numel, dtype or self.dtype, self, whole=False)

@@ -71,6 +71,27 @@ def test_an_expanded_operand_is_said_to_be_one() -> None:
     assert found["read"][1] == "B  8 elements x 4 B (fp32) = 32 B, the different ones of 32"
 
 
+def test_a_layout_is_told_in_the_order_of_its_dims() -> None:
+    """Transposed, but dense: [4, 8] with strides [1, 4] holds 4 x 8 different elements."""
+    found = blocks(lines(explain(OpCall("aten::neg", ([4, 8],), ("float",), ([1, 4],)))))
+    assert found["arguments"] == ["A  [4, 8] fp32, strides [1, 4]"]
+    assert found["read"] == ["A  4 x 8 = 32 elements x 4 B (fp32) = 128 B"]
+
+
+def test_many_arguments_are_counted_and_not_all_told() -> None:
+    """24 of 30 are told; of 200 nobody looks at more than 96, and 176 are left."""
+    for count, hidden in ((30, 6), (200, 176)):
+        rows = blocks(lines(explain(OpCall("my::op", tuple([1] for _ in range(count))))))["arguments"]
+        assert (len(rows), rows[-1]) == (25, f"… and {hidden} more")
+
+
+def test_without_work_there_is_no_bound() -> None:
+    roofs = ceilings(find("NVIDIA A100-SXM4-80GB"))
+    for op, arguments in (("my::op", "[[4]]"), ("aten::view", "[[4]]"), ("aten::mm", "[[0, 4], [4, 4]]")):
+        told_bound = blocks(lines(explain(call_of(op, arguments, "fp32")), roofs))["bound"]
+        assert told_bound[-1] == "no bound: no work is known, or no roof for it"
+
+
 def test_a_figure_with_a_word_of_its_own_is_told_apart() -> None:
     """16 queries under a causal mask keep 16 * 17 / 2 pairs; 2 * 2 * 4 * 136 * (8 + 8) FLOPs."""
     found = told(
@@ -123,6 +144,7 @@ def test_a_message_crosses_the_link_by_its_factor() -> None:
         "Group size": 8,
     }
     found = blocks(lines(explain(OpCall("record_param_comms", comm=comm))))
+    assert found["arguments"][0].split(maxsplit=2) == ["Collective", "name", "all_gather_into_tensor"]
     assert found["read"] == ["In msg nelems = 1,024 elements x 2 B (bf16) = 2,048 B"]
     assert found["link"] == ["16,384 x 7/8", "= 14,336 B cross the link"]
 
