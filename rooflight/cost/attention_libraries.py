@@ -188,6 +188,13 @@ def merge_states(args: Arguments) -> Work:
     return Work(3 * out.numel, pieces(parts, args.maybe(7)), written, out.dtype)
 
 
+@cost_model("flashinfer::merge_state", family="attention_aux", params="a a_lse b b_lse")
+def merge_new(args: Arguments) -> Work:
+    """As merge_attn_states, into new results."""
+    a, a_lse, b, b_lse = (args.tensor(i) for i in range(4))
+    return Work(3 * a.numel, pieces(a, a_lse, b, b_lse), pieces(a.like(), a_lse.like()), a.dtype)
+
+
 @cost_model(
     "sgl_kernel::merge_state",
     "sgl_kernel::merge_state_v2",

@@ -203,11 +203,11 @@ def rms_norm_into(args: Arguments) -> Work:
     "aiter::rms_norm",
     "aiter::rmsnorm2d_fwd",
     family="norm",
-    params="x weight eps",
 )
 def rms_norm_plain(args: Arguments) -> Work:
-    """As rms_norm, of serving engines: (x, weight, eps)."""
-    return _rms(args.tensor(0), args.maybe(1))
+    """As rms_norm, of serving engines: (x, weight, eps), in other releases with the result before them."""
+    at = 0 if args.maybe(2) is None else 1
+    return _rms(args.tensor(at), args.maybe(at + 1))
 
 
 @cost_model(

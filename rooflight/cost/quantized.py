@@ -115,6 +115,26 @@ def aiter_product(args: Arguments) -> Work:
 
 
 @cost_model(
+    "vllm::rocm_aiter_gemm_a8w8",
+    "vllm::rocm_aiter_gemm_w8a8",
+    "vllm::rocm_aiter_gemm_a8w8_blockscale",
+    "vllm::rocm_aiter_gemm_w8a8_blockscale",
+    "vllm::rocm_aiter_triton_gemm_a8w8_blockscale",
+    family="gemm",
+    matrix=True,
+    params="A B scales_a scales_b",
+)
+def rocm_product(args: Arguments) -> Work:
+    """A [m, k] with B [n, k] and scales, into the type that is asked for after them, behind a bias or the
+    size of blocks where there is one."""
+    a, b = args.tensor(0), _matrix(args.tensor(1))
+    if not a.dims or a.dims[-1] != b.dims[1]:
+        raise Unknown("bad_shapes")
+    out = args.dtype_code(4) or args.dtype_code(5)
+    return _product(a, b.dims[0], [b, *_given(args, 0, 1)], out, a.dtype)
+
+
+@cost_model(
     "_C::gptq_gemm", "sgl_kernel::gptq_gemm", family="gemm", matrix=True, params="A weight zeros scales g_idx"
 )
 def gptq_product(args: Arguments) -> Work:

@@ -156,6 +156,7 @@ def test_partial_attentions_are_merged() -> None:
     figures_ = (3 * 128 * 8 * 16, 2 * (2 * 128 * 8 * 16 + 4 * 8 * 128), 2 * 128 * 8 * 16 + 4 * 8 * 128)
     assert figures(cost("_C::merge_attn_states", o, lse, o, lse, o, lse, N)) == figures_
     assert figures(cost("sgl_kernel::merge_state_v2", o, lse, o, lse, o, lse)) == figures_
+    assert figures(cost("flashinfer::merge_state", o, lse, o, lse)) == figures_
     assert cost("_C::merge_attn_states", o, lse, o, lse, o, lse, 100).reason == "lengths_are_values"
 
 
@@ -210,6 +211,18 @@ FLOPS = 2 * M * NN * KK
             [f"int8[{M}, {KK}]", f"int8[{NN}, {KK}]", f"fp32[{M}, 1]", f"fp32[1, {NN}]", [M, NN], N, 0],
             M * KK + KK * NN + 4 * M + 4 * NN,
             2 * M * NN,
+        ),
+        (
+            "vllm::rocm_aiter_gemm_a8w8",
+            [f"int8[{M}, {KK}]", f"int8[{NN}, {KK}]", f"fp32[{M}, 1]", f"fp32[1, {NN}]", [NN], 15],
+            M * KK + KK * NN + 4 * M + 4 * NN + 2 * NN,
+            2 * M * NN,
+        ),
+        (
+            "vllm::rocm_aiter_gemm_w8a8_blockscale",
+            [f"fp8[{M}, {KK}]", f"fp8[{NN}, {KK}]", f"fp32[{M}, 1]", "fp32[1, 1]", "[128, 128]", 6],
+            M * KK + KK * NN + 4 * M + 4,
+            4 * M * NN,
         ),
         # 4-bit weights: 8 in an int32 along k; one group of zeros (packed along n) and scales; an order of k.
         (
@@ -414,6 +427,9 @@ def test_a_product_that_does_not_fit_is_refused(op: str, arguments: list[object]
             [[2, 8, 100], [8, 4], [8], [2, 8, 100], N, N, N, [2, 8, 100], "fp32[8, 4]", "fp32[8]", N, True],
             (25_600, 2 * (1600 + 32 + 8 + 1600), 3200 + 128 + 32),
         ),
+        # The result comes first in later releases, and is not read: 16 x 64 and a weight of 64 are.
+        ("flashinfer::rmsnorm", [[16, 64], [16, 64], [64], 1e-5, False], (4096, 2048 + 128, 2048)),
+        ("flashinfer::rmsnorm", [[16, 64], [64], 1e-5], (4096, 2048 + 128, 2048)),
         ("_C::gelu_new", [[4, 64], [4, 64]], (256, 512, 512)),
         ("_C::mul_and_silu", [[4, 64], [4, 128]], (512, 1024, 512)),
         # Gradient and parameter of 100 in bf16 and fp32, two states in bytes.
