@@ -156,7 +156,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "kv_cache",
         any_of=(
-            "reshape_and_cache concat_and_cache append_paged_kv appendpagedkv store_kvcache "
+            "reshape_and_cache concat_and_cache append_paged_kv appendpagedkv store_kvcache mla_kv_buffer "
             "copy_blocks_kernel"
         ),
     ),
@@ -169,7 +169,7 @@ RULES: tuple[Rule, ...] = (
             "merge_states variablelengthmerge fmhabwddotdoo fmhabwdogradoto fmhabwdogradotok "
             "fmhabwdograddoto fmhabwdconvertqgrad fmha_bwd_convert fmha_bwd_dot_do_o fmha_bwd_odo "
             "fmhafwdsplitkvcombine fmhareduction reduce_segments attn_reduce dot_do_o "
-            "prepare_varlen_num_blocks convert_dq"
+            "prepare_varlen_num_blocks convert_dq softmax_reducev"
         ),
     ),
     Rule("attention_aux", any_of="odo convert", all_of="fmha_bwd"),
@@ -183,15 +183,16 @@ RULES: tuple[Rule, ...] = (
             "bwd_kernel_dq attention_bwd attention_backward attentionbackward"
         ),
     ),
+    Rule("attention_bwd", starts=("_bwd_kernel",)),  # as _fwd_kernel below
     Rule("attention_bwd", any_of="bprop bwd backward", all_of="sdpa"),
     Rule("attention_bwd", any_of="_dgrad backward _bprop", all_of="fmha"),
     Rule(
         "attention_decode",
         any_of=(
             "paged_attention pagedattention unified_attention_3d batchdecode singledecode "
-            "decode_attention masked_multihead_attention mmha_kernel flash_mla flashmla "
-            "_fwd_kernel_stage1 _fwd_grouped_kernel_stage1 xqa_kernel pa_decode mla_dec aiter::pa_ "
-            "aiter::mla_"
+            "decode_attention decode_att_ decode_grouped_att masked_multihead_attention mmha_kernel "
+            "flash_mla flashmla _fwd_kernel_stage1 _fwd_grouped_kernel_stage1 xqa_kernel pa_decode "
+            "mla_dec aiter::pa_ aiter::mla_"
         ),
     ),
     Rule("attention_aux", any_of="_fwd_kernel_stage2"),
@@ -240,10 +241,10 @@ RULES: tuple[Rule, ...] = (
             "implicit_convolve explicit_convolve igemm_fwd_gtc conv_fwd convfwd grouped_conv "
             "implicitgemm implicit_gemm gridwise_convolution miopenconv "
             "sp3asmconv miopengcnasmconv conv1x1 conv2d_grouped_direct conv2d_c1_k1 conv_depthwise "
-            "depthwise_conv naive_conv causal_conv1d convolutionnchw xmma_deconv direct_conv"
+            "depthwise_conv naive_conv convolve_common causal_conv1d convolutionnchw xmma_deconv direct_conv"
         ),
     ),
-    Rule("fft", any_of="fft"),
+    Rule("fft", any_of="fft sprealcomplex dprealcomplex"),
     # GEMM: what stands around it, vector forms, the rest.
     Rule(
         "gemm_aux",

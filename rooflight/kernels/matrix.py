@@ -177,7 +177,7 @@ def _igemm(lower: str) -> Math | None:
 
 
 # --- MIOpen's fallback: naive_conv_packed_fwd_nhwc_half_double_half, operand, sum and result type
-_NAIVE = re.compile(r"^naive_conv_.{1,60}?_(half|float|ushort)_[a-z0-9]{1,8}_[a-z]{1,8}(?: |$)")
+_NAIVE = re.compile(r"^naive_conv_.{1,60}?_(half|float|ushort)_[a-z0-9]{1,8}_[a-z]{1,8}$")
 
 
 def _naive_conv(lower: str) -> Math | None:
@@ -239,6 +239,8 @@ _SIMT_TYPES = {"s": "fp32", "d": "fp64", "h": "fp16", "c": "complex64", "z": "co
 
 
 def _simt(lower: str) -> Math | None:
+    if "igemm_int8" in lower:
+        return Math("int8", False)
     found = _SIMT.search(lower)
     if not found:
         return None

@@ -106,8 +106,8 @@ _UNIT_OF_TRITON = {"triton_template": True, "triton_unknown": None}
 
 def _matrix_math(family: str, signature: Signature, text: str, lower: str) -> matrix.Math:
     # Decoders look at the name without parameters: those repeat it and add types of their own.
-    head = lower if is_mangled(text) else f"{signature.path} {signature.args}".lower()
-    decoded = matrix.decode(head.removeprefix(" "))
+    head = lower if is_mangled(text) else f"{signature.path} {signature.args}".lower().strip()
+    decoded = matrix.decode(head)
     dtype = elements.first_float(_argument_types(signature, text))
     if decoded is None:
         return matrix.Math(dtype, _unit(family, head, dtype))

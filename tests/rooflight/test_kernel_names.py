@@ -420,6 +420,16 @@ SPELLINGS = [
     ("void at::native::(anonymous namespace)::write_indices<long>(long*)", "sort_scan", None, False),
     ("void at::native::vol2col_kernel<float>(long)", "conv_aux", "fp32", False),
     ("[CUDA Unified Memory memcpy HtoD]", "memcpy", None, False),
+    # --- A name may end with its types; cuBLAS's products of bytes without matrix units; cuDNN, cuFFT.
+    ("sm80_xmma_fprop_implicit_gemm_indexed_wo_smem_f16f16_f16f32_f32", "conv_fwd", "fp16", True),
+    ("ampere_igemm_int8_128x128_ldg4_nn", "gemm", "int8", False),
+    ("void convolve_common_engine_float_NHWC<__half, __half, 128, 6, 7, 3, 3>(P)", "conv_fwd", "fp16", False),
+    ("void spRealComplex::postprocessC2C_kernelMem<unsigned int, float, 0>(P)", "fft", "fp32", False),
+    # --- Triton kernels of sglang, aiter and flash-attn.
+    ("set_mla_kv_buffer_kernel", "kv_cache", None, False),
+    ("_decode_grouped_att_m_fwd_kernel", "attention_decode", None, True),
+    ("_mla_softmax_reducev_kernel", "attention_aux", None, False),
+    ("_bwd_kernel", "attention_bwd", None, True),
 ]
 
 
