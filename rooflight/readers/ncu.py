@@ -46,7 +46,7 @@ def is_header(cells: Sequence[str]) -> bool:
 def launches(header: Sequence[str], rows: Iterator[Row], name: str) -> CounterFile:
     """The counted launches of a table with this header."""
     found = _Launches()
-    if _VALUE in header:
+    if {_NAME, _UNIT, _VALUE} <= set(header):
         for row in rows:
             found.add(row, [(row[_NAME], row[_UNIT], row[_VALUE])])
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from rooflight import Timeline, analyze, analyze_files, read, read_counters
 from rooflight.cli.main import main
 from rooflight.cost import OpCall, estimate
+from rooflight.errors import Malformed
 from rooflight.protocol import Kernel, Rank, encode
 from rooflight.readers import kineto
 from rooflight.trace import stored
@@ -211,6 +213,26 @@ def test_a_stored_timeline_keeps_its_counters() -> None:
     back = stored.decode([gzip.decompress(stored.encode(timeline))], max_rows=1000)
     assert back.counters == timeline.counters
     assert the_kernel(back).bytes == 16_000
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": 99},
+        {"name": -1},
+        {"metrics": 1},
+        {"values": (1,)},
+        {"values": (1, -1)},
+        {"values": (1, 2**63)},
+    ],
+    ids=str,
+)
+def test_stored_counters_that_no_reader_made_are_refused(change: dict[str, Any]) -> None:
+    timeline = recording(dram(16_000))
+    rows = tuple(replace(row, **change) for row in timeline.counters.rows)
+    odd = replace(timeline, counters=replace(timeline.counters, rows=rows))
+    with pytest.raises(Malformed, match="counters"):
+        stored.decode([gzip.decompress(stored.encode(odd))], max_rows=1000)
 
 
 def test_more_counted_launches_than_are_kept_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -266,3 +266,10 @@ def test_more_rows_than_the_limit_are_refused(tmp_path: Path) -> None:
 def test_a_line_without_end_is_refused_before_it_is_held(tmp_path: Path) -> None:
     with pytest.raises(Malformed, match="line of over 8 MiB"):
         written(tmp_path, b"x" * (10 << 20))
+
+
+def test_a_layout_that_lacks_a_column_is_the_other(tmp_path: Path) -> None:
+    """Without "Metric Name" the values of a row can be of anything, so that nothing is read from them."""
+    text = f'{IDS},"Metric Unit","Metric Value"\n"0","1","k","1","1","0","byte","7"\n'
+    (launch,) = written(tmp_path, text).launches
+    assert launch.values == {}
