@@ -180,7 +180,7 @@ RULES: tuple[Rule, ...] = (
         "attention_bwd",
         any_of=(
             "flash_bwd flashattnbwd fmha_cutlassb fmha_bwd fmhabwd attn_bwd bwd_kernel_dk_dv "
-            "bwd_kernel_dq attention_bwd attention_backward attentionbackward"
+            "bwd_kernel_dq attention_bwd attention_backward attentionbackward attention_kernel_backward"
         ),
     ),
     Rule("attention_bwd", starts=("_bwd_kernel",)),  # as _fwd_kernel below
@@ -250,6 +250,7 @@ RULES: tuple[Rule, ...] = (
         "gemm_aux",
         any_of=(
             "splitkreduce splitk_reduce reducesplitk splitk_clean epilogue:: scal_kernel postgsu "
+            "prepare_grouped_gemm "
             "reduce_1block"
         ),
     ),
@@ -371,7 +372,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "elementwise",
         any_of=(
-            "elementwise act_and_mul silu gelu swiglu relu sigmoid tanh op_generic_tensor op_tensor "
+            "elementwise elemwise act_and_mul silu gelu swiglu relu sigmoid tanh op_generic_tensor op_tensor "
             "optensor op2dtensor op1dtensor op4dtensor add_tensor addtensor scalepackedtensor "
             "bias_add add_bias activation gated_act fused_add mul_kernel add_kernel where_kernel pointwise"
         ),

@@ -195,7 +195,7 @@ def _element(family: str, signature: Signature, text: str) -> str | None:
     if family == "index":
         return _index_element(path, types)
     if family == "optimizer":
-        return elements.first_float(types) or _only(types)
+        return _list_element(signature, types)
     if family == "rng":
         # The loop's first type is the generator's; what is drawn stands in the transformation.
         drawn = signature.args.partition("_and_transform<")[2]
@@ -205,9 +205,18 @@ def _element(family: str, signature: Signature, text: str) -> str | None:
     if "where_kernel_impl" in signature.args and types[:1] == [""]:
         return elements.first_element(types[1:])  # the condition comes first
     if family in _FIRST_ELEMENT:
-        # The first type of a loop "with index" is the index's.
-        return elements.first_element(types[1:] if path.endswith("with_index") else types)
+        # The first type of a loop "with index", and of cuBLAS's sums, is the index's.
+        indexed = path.endswith("with_index") or path.startswith(("asum_kernel", "nrm2_kernel"))
+        return elements.first_element(types[1:] if indexed else types)
     return elements.first_float(types) or _token_element(path)
+
+
+def _list_element(signature: Signature, types: list[str]) -> str | None:
+    """Of a copy between lists target and source, which may differ."""
+    functor = elements.cpp_types(signature.args.partition("CopyFunctor<")[2])[:2]
+    if len(set(functor)) == 2:
+        return None
+    return elements.first_float(types) or _only(types)
 
 
 def _conversion(types: list[str]) -> str | None:

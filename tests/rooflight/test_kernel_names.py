@@ -430,6 +430,29 @@ SPELLINGS = [
     ("_decode_grouped_att_m_fwd_kernel", "attention_decode", None, True),
     ("_mla_softmax_reducev_kernel", "attention_aux", None, False),
     ("_bwd_kernel", "attention_bwd", None, True),
+    # --- PyTorch: the memory-efficient kernel's own backward pass, what a grouped product is prepared by, and a
+    # copy between lists, whose target and source may differ in type; cuBLAS's sums are indexed by whole numbers.
+    (
+        (
+            "void PyTorchMemEffAttention::attention_kernel_backward_batched_impl<PyTorchMemEffAttention::"
+            "AttentionBackwardKernel<cutlass::arch::Sm80, cutlass::half_t, true> >(P)"
+        ),
+        "attention_bwd",
+        "fp16",
+        True,
+    ),
+    ("void at::cuda::detail::prepare_grouped_gemm_data<cutlass::bfloat16_t>(P)", "gemm_aux", "bf16", False),
+    (
+        (
+            "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::TensorListMetadata<2>, "
+            "at::native::(anonymous namespace)::CopyFunctor<float, c10::BFloat16, 2, 1, 1>, at::native::Copy<float, c10::BFloat16> >(P)"
+        ),
+        "optimizer",
+        None,
+        False,
+    ),
+    ("void asum_kernel<int, float, 128>(P)", "reduction", "fp32", False),
+    ("void elemWiseRNNcell<__half, __half, float, (cudnnRNNMode_t)2>(P)", "elementwise", "fp16", False),
 ]
 
 
