@@ -1,20 +1,72 @@
-"""Measured ceilings of this device: best GEMM per dtype, stream bandwidth, copy, launch."""
+"""Measured ceilings of this device: best GEMM per dtype, stream bandwidth, links, launch."""
 
 from __future__ import annotations
 
 import datetime
 import platform
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 
 from agent.device import Device, import_torch
-from agent.measure import bandwidth, gemm, launch, load, timing
+from agent.measure import load
+from agent.measure.bandwidth import Streams
+from agent.measure.clocks import Clocks
+from agent.measure.confidence import Circumstances, confidence
+from agent.measure.gemm import CPU_DTYPES, GPU_DTYPES, Products
+from agent.measure.launch import Launches
+from agent.measure.links import Links, links
 from agent.measure.rates import Rate
+from agent.measure.timing import GPU_SAMPLE_S, Timing, Watch
+from agent.measure.waits import Waits
 from rooflight.protocol import Calibration
 from rooflight.units import GIGA, TERA
 
-#: Seconds for one GEMM dtype, for the streams, the host copy and the launches.
-QUICK = (2.0, 1.5, 0.5, 0.3)
-FULL = (8.0, 6.0, 2.0, 1.0)
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Seconds for one GEMM dtype, for the streams, the links and the launches."""
+
+    gemm_s: float
+    streams_s: float
+    links_s: float
+    launches_s: float
+
+
+QUICK = Budget(2.0, 2.5, 1.0, 0.3)
+FULL = Budget(8.0, 10.0, 4.0, 1.0)
+#: A CPU's figures are measured over and again, so that a slow moment of a shared host is not one figure's
+#: alone, and for up to as many rounds more where others leave too few samples.  A GPU's follow each
+#: other: what it sustains is asked, not what it does after a rest.
+CPU_ROUNDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was measured; rates in FLOP/s and B/s."""
+
+    products: dict[str, Rate]
+    streams: dict[str, Rate]
+    launch: Timing
+    links: Links = field(default_factory=Links)
+
+    def timings(self) -> dict[str, Timing]:
+        """What each figure rests on, by the name it has in ``spread_pct``."""
+        rates = {f"gemm_{dtype}": rate for dtype, rate in self.products.items()}
+        rates |= {"stream": self.streams["triad"], "copy": self.copy, "read": self.streams["read"]}
+        rates |= self.links.host
+        rates |= {f"p2p {peer}": rate for peer, rate in self.links.peers.items()}
+        return {name: rate.timing for name, rate in rates.items()} | {"launch": self.launch}
+
+    @property
+    def starved(self) -> bool:
+        """Whether others left a figure too few samples."""
+        return any(timing.disturbed for timing in self.timings().values())
+
+    @property
+    def copy(self) -> Rate:
+        """Pinned host memory to a GPU; on a CPU memory to memory."""
+        return self.links.host.get("h2d", self.streams["copy"])
 
 
 def calibrate(device: Device, *, quick: bool, note: Callable[[str], None]) -> Calibration:
@@ -24,39 +76,73 @@ def calibrate(device: Device, *, quick: bool, note: Callable[[str], None]) -> Ca
     read and write counted), ``launch_us`` the distance of two smallest operators.  ``spread_pct`` is
     the interquartile range over the median of each.
     """
-    gemm_s, stream_s, copy_s, launch_s = QUICK if quick else FULL
     before = load.now()
-    note(f"measuring matrix products on {device.name}")
-    products = gemm.ceilings(device, gemm_s)
-    note("measuring memory streams")
-    streams = bandwidth.streams(device, stream_s)
-    copy = bandwidth.host_copy(device, copy_s) or streams["copy"]
-    note("measuring launches")
-    launched = launch.launch(device, launch_s)
-    disturbed = load.others(before, load.now())
-    if disturbed is not None and disturbed > timing.QUIET:
-        note(f"other programs used {100 * disturbed:.0f} % of the CPUs: calibrate again on an idle machine")
-    spreads = {f"gemm_{dtype}": rate.spread for dtype, rate in products.items()}
-    spreads |= {"stream": streams["triad"].spread, "copy": copy.spread, "launch": launched.spread}
+    with Clocks(device) as clocks:
+        found = measure(device, QUICK if quick else FULL, clocks, note)
+    others = load.others(before, load.now())
+    around = Circumstances(others, clocks.found(), clocks.limits(), clocks.slowdowns())
+    result = _result(device, found, around)
+    result.conditions["mode"] = "quick" if quick else "full"
+    if result.confidence == "low":
+        note(f"not sure: {'; '.join(result.confidence_reasons)}")
+    return result
+
+
+def measure(device: Device, budget: Budget, clocks: Clocks, note: Callable[[str], None]) -> Found:
+    """All figures, in turns on a CPU."""
+    with ExitStack() as stack:
+        watch = Watch(waits=stack.enter_context(Waits()))
+        if device.is_gpu:
+            torch = import_torch()
+            stack.enter_context(torch.cuda.device(device.index))
+            watch = Watch(torch.cuda.synchronize, GPU_SAMPLE_S, steady=True)
+        note(f"measuring matrix products, memory streams and launches on {device.name}")
+        dtypes = GPU_DTYPES if device.is_gpu else CPU_DTYPES
+        products = {dtype: Products(device, dtype, watch, budget.gemm_s) for dtype in dtypes}
+        streams, launches = Streams(device, watch), Launches(device, watch)
+        rounds = 1 if device.is_gpu else CPU_ROUNDS
+        for n in range(2 * rounds):
+            clocks.look()
+            for product in products.values():
+                product.measure(budget.gemm_s / rounds)
+            streams.measure(budget.streams_s / rounds)
+            launches.measure(budget.launches_s / rounds)
+            found = Found(_reached(products), streams.rates(), launches.timing())
+            if n + 1 >= rounds and not found.starved:
+                break
+        clocks.look()
+        return replace(found, links=links(device, budget.links_s))
+
+
+def _reached(products: Mapping[str, Products]) -> dict[str, Rate]:
+    rates = {dtype: product.rate() for dtype, product in products.items()}
+    return {dtype: rate for dtype, rate in rates.items() if rate is not None}
+
+
+def _result(device: Device, found: Found, around: Circumstances) -> Calibration:
+    timings = found.timings()
+    word, reasons = confidence(timings, around)
     return Calibration(
         device=device.name,
         kind=device.kind,
         measured_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-        gemm_tflops={dtype: _round(rate.per_s / TERA) for dtype, rate in products.items()},
-        vector_tflops={d: _round(r.per_s / TERA) for d, r in vector_ceilings(device, products).items()},
-        stream_gbs=_round(streams["triad"].per_s / GIGA),
-        copy_gbs=_round(copy.per_s / GIGA),
-        launch_us=_round(launched.seconds * 1e6),
+        gemm_tflops=_rates(found.products, TERA),
+        vector_tflops=_rates(vector_ceilings(device, found.products), TERA),
+        stream_gbs=_round(found.streams["triad"].per_s / GIGA),
+        copy_gbs=_round(found.copy.per_s / GIGA),
+        launch_us=_round(found.launch.seconds * 1e6),
         uuid=device.uuid,
         host=device.host,
         software=_software(),
-        spread_pct={name: round(100 * spread, 2) for name, spread in spreads.items()},
-        conditions={
-            **_conditions(device, products, streams, copy),
-            "launch": launched.estimator,
-            "mode": "quick" if quick else "full",
-            "others_used": "unknown" if disturbed is None else f"{100 * disturbed:.1f} % of the CPUs",
-        },
+        spread_pct={name: round(100 * timing.spread, 2) for name, timing in timings.items()},
+        conditions=_conditions(device, found, around),
+        confidence=word,
+        confidence_reasons=reasons,
+        streams_gbs=_rates(found.streams, GIGA),
+        link_gbs=_rates(found.links.host, GIGA),
+        p2p_gbs=_rates(found.links.peers, GIGA),
+        samples={name: timing.samples for name, timing in timings.items()},
+        clocks_mhz=dict(around.clocks),
     )
 
 
@@ -74,16 +160,20 @@ def vector_ceilings(device: Device, products: Mapping[str, Rate]) -> dict[str, R
     return {}
 
 
-def _conditions(
-    device: Device, products: Mapping[str, Rate], streams: Mapping[str, Rate], copy: Rate
-) -> dict[str, str]:
-    conditions = {f"gemm_{dtype}": rate.what for dtype, rate in products.items()}
-    conditions |= {
-        f"stream_{name}": f"{rate.per_s / GIGA:.1f} GB/s, {rate.what}" for name, rate in streams.items()
-    }
-    conditions["copy"] = copy.what
+def _conditions(device: Device, found: Found, around: Circumstances) -> dict[str, str]:
+    conditions = {f"gemm_{dtype}": rate.what for dtype, rate in found.products.items()}
+    conditions |= {f"stream_{name}": rate.what for name, rate in found.streams.items()}
+    conditions |= {name: rate.what for name, rate in found.links.host.items()}
+    conditions |= {f"p2p {peer}": rate.what for peer, rate in found.links.peers.items()}
+    conditions |= found.links.absent
+    conditions["copy"] = found.copy.what
+    conditions["launch"] = found.launch.estimator
     conditions["vector"] = "from the matrix products that run on the vector units"
     conditions["threads"] = str(device.threads)
+    if around.limits:
+        conditions["clocks_limited_by"] = ", ".join(around.limits)
+    others = around.others
+    conditions["others_used"] = "unknown" if others is None else f"{100 * others:.1f} % of the CPUs"
     return conditions
 
 
@@ -93,6 +183,10 @@ def _software() -> dict[str, str]:
     if torch.version.cuda:
         versions["cuda"] = torch.version.cuda
     return versions
+
+
+def _rates(rates: Mapping[str, Rate], unit: float) -> dict[str, float]:
+    return {name: _round(rate.per_s / unit) for name, rate in rates.items()}
 
 
 def _round(value: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import socket
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 from rooflight.errors import MissingExtra, Refused
 
 CHOICES = ("auto", "cuda", "cpu")
+_NUMBERED = re.compile(r"cuda:([0-9]{1,3})")
 #: Device files of the NVIDIA and the AMD driver.
 GPU_NODES = ("/dev/nvidiactl", "/dev/kfd")
 
@@ -19,7 +21,7 @@ GPU_NODES = ("/dev/nvidiactl", "/dev/kfd")
 @dataclass(frozen=True, slots=True)
 class Device:
     """``kind`` is gpu or cpu, ``place`` what torch calls it; ``uuid`` is NVML's, ``None`` for a CPU.
-    ``threads`` are torch's threads for one operator."""
+    ``index`` is torch's number of a GPU; ``threads`` are torch's threads for one operator."""
 
     kind: str
     place: str
@@ -27,10 +29,16 @@ class Device:
     host: str
     threads: int
     uuid: str | None = None
+    index: int | None = None
 
     @property
     def is_gpu(self) -> bool:
         return self.kind == "gpu"
+
+
+def is_choice(text: str) -> bool:
+    """Whether :func:`pick` knows it."""
+    return text in CHOICES or _NUMBERED.fullmatch(text) is not None
 
 
 def import_torch() -> Any:
@@ -48,23 +56,39 @@ def import_torch() -> Any:
 
 
 def pick(choice: str) -> Device:
-    """``auto`` is CUDA when there is one; ``cuda`` without one is refused, never replaced by the CPU."""
+    """``auto`` is CUDA when there is one; ``cuda`` (or ``cuda:N``) without one is refused, never replaced
+    by the CPU."""
     torch = import_torch()
     has_cuda = torch.cuda.is_available()
-    if choice == "cuda" and not has_cuda:
+    numbered = _NUMBERED.fullmatch(choice)
+    if not has_cuda and (choice == "cuda" or numbered):
         raise Refused("torch sees no CUDA device", hint="use --device cpu, or a torch build with CUDA")
     if choice == "cpu" or not has_cuda:
         return Device("cpu", "cpu", cpu_name(), socket.gethostname(), torch.get_num_threads())
-    properties = torch.cuda.get_device_properties(0)
+    return _gpu(torch, int(numbered[1]) if numbered else 0)
+
+
+def every_gpu() -> list[Device]:
+    """All GPUs that torch sees; refused where it sees none."""
+    torch = import_torch()
+    if not torch.cuda.is_available():
+        raise Refused("torch sees no CUDA device", hint="--device cpu measures the CPU")
+    return [_gpu(torch, index) for index in range(torch.cuda.device_count())]
+
+
+def gpu_uuid(properties: Any) -> str | None:
+    """The UUID as NVML writes it, ``None`` where torch does not tell."""
     uuid = getattr(properties, "uuid", None)
-    return Device(
-        "gpu",
-        "cuda:0",
-        properties.name,
-        socket.gethostname(),
-        torch.get_num_threads(),
-        None if uuid is None else f"GPU-{uuid}",
-    )
+    return None if uuid is None else f"GPU-{uuid}"
+
+
+def _gpu(torch: Any, index: int) -> Device:
+    if index >= torch.cuda.device_count():
+        raise Refused(f"there is no cuda:{index}: torch sees {torch.cuda.device_count()} CUDA devices")
+    properties = torch.cuda.get_device_properties(index)
+    threads = torch.get_num_threads()
+    uuid = gpu_uuid(properties)
+    return Device("gpu", f"cuda:{index}", properties.name, socket.gethostname(), threads, uuid, index)
 
 
 def cpu_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:

@@ -40,9 +40,13 @@ class Store:
         A GPU is known by its UUID.  A CPU's ceilings hold for one host and number of threads.  A file
         that cannot be read is told to ``note`` and passed over.
         """
-        found = [self._load(path, note) for path in sorted((self.root / "calibrations").glob("*.json"))]
-        fitting = [c for c in found if c is not None and _fits(c, device)]
+        fitting = [c for c in self.calibrations(note) if _fits(c, device)]
         return max(fitting, key=lambda c: c.measured_at, default=None)
+
+    def calibrations(self, note: Callable[[str], None]) -> list[Calibration]:
+        """All that are kept here; a file that cannot be read is told to ``note`` and passed over."""
+        found = [self._load(path, note) for path in sorted((self.root / "calibrations").glob("*.json"))]
+        return [c for c in found if c is not None]
 
     def new_run(self, workload: str) -> Path:
         """A fresh folder for a run; all but the newest :data:`KEPT_RUNS` are removed."""

@@ -6,7 +6,7 @@ import argparse
 
 from agent import config
 from agent.config import Config
-from agent.device import CHOICES
+from agent.device import CHOICES, is_choice
 from agent.push import PATIENCE
 from rooflight.client import Client
 
@@ -21,9 +21,17 @@ def add_server(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-push", action="store_true", help="send nothing")
 
 
-def add_device(parser: argparse.ArgumentParser) -> None:
-    """Which device to run on."""
-    parser.add_argument("--device", choices=CHOICES, default="auto", help="auto: CUDA when there is one")
+def add_device(parser: argparse.ArgumentParser, *more: str) -> None:
+    """Which device to run on; ``more`` are choices of this command alone."""
+    known = ", ".join((*CHOICES, "cuda:N", *more))
+
+    def device(text: str) -> str:
+        if is_choice(text) or text in more:
+            return text
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {known}")
+
+    about = f"{known} (default auto: CUDA when there is one)"
+    parser.add_argument("--device", type=device, default="auto", metavar="DEVICE", help=about)
 
 
 def read_config(args: argparse.Namespace) -> Config:

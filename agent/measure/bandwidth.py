@@ -2,93 +2,143 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from agent.device import Device, import_torch, last_level_cache_bytes
-from agent.measure.rates import Rate
+from agent.measure.rates import Rate, best, rate
 from agent.measure.threads import one_thread
-from agent.measure.timing import CPU_SAMPLE_S, repeat
+from agent.measure.timing import Tally, Watch, Work
 
 MIB = 1024**2
 #: Arrays of at least four times the last-level cache, so that at most a quarter can be found there.
 CACHE_FACTOR = 4
 CPU_LEAST, CPU_MOST = 64 * MIB, 1024 * MIB
 GPU_ARRAY = 1024 * MIB
-PINNED = 256 * MIB
 #: Parts of an array for short passes; arrays are whole multiples of this many elements.
 PARTS = 8
+#: Parts that are not counted after a rest: what they write fills a cache of a quarter of an array.
+SETTLE = 2
+#: Seconds of a turn.
+TURN_S = 0.02
 
 #: Works on three arrays, or on a part of each.
 Pass = Callable[[Any, Any, Any], object]
 
 
-def streams(device: Device, budget_s: float) -> dict[str, Rate]:
-    """Rates of ``triad`` (two arrays read, one written), ``copy`` (one and one) and ``read``, in B/s.
+def _passes(torch: Any) -> Mapping[str, tuple[int, Pass]]:
+    """Work by name, and how many of the arrays it counts.
 
     Each array counts once per pass; what a CPU reads to fill the lines that it writes does not count,
     as in the STREAM benchmark.
     """
-    torch = import_torch()
-    count = array_bytes(device) // 4
-    arrays = [torch.full((count,), 1.0 + i, device=device.place, dtype=torch.float32) for i in range(3)]
-    passes: dict[str, tuple[int, Pass]] = {
+    return {
         "triad": (3, lambda a, b, c: torch.add(b, c, alpha=3.0, out=a)),
         "copy": (2, lambda a, b, _: a.copy_(b)),
         "read": (1, lambda _, b, __: b.sum()),
     }
-    budget_s /= len(passes)
-    return {name: _stream(torch, device, work, n, arrays, budget_s) for name, (n, work) in passes.items()}
 
 
-def _stream(
-    torch: Any, device: Device, work: Pass, counted: int, arrays: Sequence[Any], budget_s: float
-) -> Rate:
-    """One pass over the whole of ``arrays``, ``counted`` of which count.  Where other programs use the
-    CPUs no long pass is ever left alone: then the better of that and of short passes over their parts."""
-    size = arrays[0].nbytes
-    wait = torch.cuda.synchronize if device.is_gpu else lambda: None
-    whole = repeat(lambda: work(*arrays), wait, budget_s / 2)
-    what = f"arrays of {size // MIB} MiB, {whole.estimator}"
-    found = Rate(counted * size / whole.seconds, whole.spread, what)
-    if device.is_gpu or not whole.disturbed:
-        return found
-    return max(found, *_short_passes(torch, work, counted, arrays, budget_s / 4), key=lambda r: r.per_s)
+class Turns:
+    """Passes over the arrays or the next of :data:`PARTS` parts of them.  The part is always the one that
+    was touched longest ago, whichever pass it was: the others have driven it from the caches since."""
+
+    def __init__(self, arrays: Sequence[Any]) -> None:
+        length = -(-len(arrays[0]) // PARTS)
+        self._arrays = arrays
+        self._parts = list(zip(*(array.split(length) for array in arrays), strict=True))
+        self._next = 0
+
+    def whole(self, work: Pass) -> object:
+        self._next = 0
+        return work(*self._arrays)
+
+    def part(self, work: Pass) -> object:
+        part = self._parts[self._next]
+        self._next = (self._next + 1) % len(self._parts)
+        return work(*part)
 
 
-def _short_passes(
-    torch: Any, work: Pass, counted: int, arrays: Sequence[Any], budget_s: float
-) -> Iterator[Rate]:
-    """Passes over a part of ``arrays`` each, on all threads and on one."""
-    size = arrays[0].nbytes
-    for threads, limit in (("", nullcontext()), (", one thread", one_thread(torch))):
-        with limit:
-            timing = repeat(in_turn(work, arrays), lambda: None, budget_s, CPU_SAMPLE_S)
-        what = f"arrays of {size // MIB} MiB in {PARTS} parts{threads}, {timing.estimator}"
-        yield Rate(counted * size / PARTS / timing.seconds, timing.spread, what)
+@dataclass(slots=True)
+class Way:
+    """One way to stream: over whole arrays, or over parts of them in turn (``short``), on one thread if
+    ``alone``."""
+
+    name: str
+    moved: int
+    work: Work
+    what: str
+    short: bool = False
+    alone: bool = False
+    tally: Tally = field(default_factory=Tally)
 
 
-def in_turn(work: Pass, arrays: Sequence[Any]) -> Callable[[], object]:
-    """``work`` on the next of :data:`PARTS` parts at each call: until one comes round again, the others
-    have driven it from the caches."""
-    length = -(-len(arrays[0]) // PARTS)
-    parts = itertools.cycle(list(zip(*(array.split(length) for array in arrays), strict=True)))
-    return lambda: work(*next(parts))
+class Streams:
+    """``triad`` (two arrays read, one written), ``copy`` (one and one) and ``read``, in turns."""
 
+    def __init__(self, device: Device, watch: Watch) -> None:
+        self._watch = watch
+        self._torch = import_torch()
+        size = array_bytes(device)
+        self._arrays = [
+            self._torch.full((size // 4,), 1.0 + i, device=device.place, dtype=self._torch.float32)
+            for i in range(3)
+        ]
+        self._turns = Turns(self._arrays)
+        self._ways = [self._whole(name) for name in _passes(self._torch)]
+        if not device.is_gpu:
+            self._ways += [self._parts(name) for name in _passes(self._torch)]
 
-def host_copy(device: Device, budget_s: float) -> Rate | None:
-    """Pinned host memory to the device, bytes counted once, in B/s; ``None`` for a CPU."""
-    if not device.is_gpu:
-        return None
-    torch = import_torch()
-    source = torch.empty(PINNED, dtype=torch.uint8, pin_memory=True)
-    target = torch.empty(PINNED, dtype=torch.uint8, device=device.place)
-    timing = repeat(lambda: target.copy_(source, non_blocking=True), torch.cuda.synchronize, budget_s)
-    what = f"{PINNED // MIB} MiB, pinned host to device, {timing.estimator}"
-    return Rate(PINNED / timing.seconds, timing.spread, what)
+    def measure(self, budget_s: float) -> None:
+        """Turns for about ``budget_s`` seconds, one of each way at the least."""
+        deadline = time.perf_counter() + budget_s
+        while True:
+            for way in self._going():
+                with one_thread(self._torch) if way.alone else nullcontext():
+                    self._watch.turn(way.work, way.tally, TURN_S)
+            self._widen()
+            if time.perf_counter() >= deadline:
+                return
+
+    def rates(self) -> dict[str, Rate]:
+        """The best of each stream's ways, in B/s."""
+        found = {way.name: self._best(way.name) for way in self._ways}
+        return {name: rate for name, rate in found.items() if rate is not None}
+
+    def _best(self, name: str) -> Rate | None:
+        ways = [way for way in self._ways if way.name == name and way.tally.calls]
+        return best(rate(way.moved, way.what, self._watch.timing(way.tally)) for way in ways)
+
+    def _going(self) -> list[Way]:
+        """The ways that get a turn; on a busy machine no pass over whole arrays is left alone."""
+        return [way for way in self._ways if way.short or not way.tally.calls or not self._busy()]
+
+    def _busy(self) -> bool:
+        """Whether others disturbed most samples."""
+        disturbed = sum(len(way.tally.disturbed) for way in self._ways)
+        return disturbed > sum(len(way.tally.quiet) for way in self._ways)
+
+    def _widen(self) -> None:
+        """On a busy machine one thread is tried too: it waits for no other thread."""
+        if self._busy() and not any(way.alone for way in self._ways):
+            self._ways += [self._parts(name, alone=True) for name in _passes(self._torch)]
+
+    def _whole(self, name: str) -> Way:
+        counted, work = _passes(self._torch)[name]
+        size = self._arrays[0].nbytes
+        return Way(name, counted * size, lambda: self._turns.whole(work), f"arrays of {size // MIB} MiB")
+
+    def _parts(self, name: str, *, alone: bool = False) -> Way:
+        """No long pass is ever left alone on a busy machine; one over a part of the arrays may be."""
+        counted, work = _passes(self._torch)[name]
+        size = self._arrays[0].nbytes
+        what = f"arrays of {size // MIB} MiB in {PARTS} parts{', one thread' if alone else ''}"
+        moved, tally = counted * size // PARTS, Tally(settle=SETTLE)
+        return Way(name, moved, lambda: self._turns.part(work), what, True, alone, tally)
 
 
 def array_bytes(device: Device) -> int:

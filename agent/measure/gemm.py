@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
 from agent.device import Device, import_torch
-from agent.measure.rates import Rate, best
+from agent.measure.rates import Rate, best, rate
 from agent.measure.threads import one_thread
-from agent.measure.timing import CPU_SAMPLE_S, LEAST_CALLS, SAMPLE_S, repeat
+from agent.measure.timing import FIRST_CALLS, LEAST_SAMPLES, Tally, Watch
 
-#: (M, N, K): a shape is left out when it would take longer than what is left of the budget.  The small
-#: ones reach a few cores' peak in under a millisecond, which others leave to us even on a busy machine.
+#: (M, N, K).  The small ones reach a few cores' peak in under a millisecond, which others leave to us even
+#: on a busy machine; many cores need the large ones.
 CPU_SHAPES = (
     (256, 256, 256),
     (384, 384, 384),
@@ -45,10 +46,14 @@ _TORCH_NAMES = {
 LAYOUTS = ("nn", "nt")
 #: Work of a call that a busy machine may leave alone.
 SHORT_FLOP = 2 * 512**3
+#: A shape is left out when its first turn would take more than this share of the budget.
+FIRST_SHARE = 0.2
+#: A case whose fastest sample is slower than the best one's by this is no ceiling, and gets no more time.
+SLOW = 1.25
+#: Seconds of a turn; a CPU's are short, so that each case sees every moment of a busy machine.
+CPU_TURN_S, GPU_TURN_S = 0.01, 0.05
 
 Product = Callable[[], object]
-#: Shape, layout of the second operand, on one thread only.
-Case = tuple[tuple[int, int, int], str, bool]
 
 
 def flop(m: int, n: int, k: int) -> int:
@@ -56,62 +61,117 @@ def flop(m: int, n: int, k: int) -> int:
     return 2 * m * n * k
 
 
-def ceilings(device: Device, budget_s: float) -> dict[str, Rate]:
-    """The best rate of every dtype that the device multiplies, by our dtype names, in FLOP/s.
+@dataclass(slots=True)
+class Case:
+    """A product of one shape and layout of the second operand, on one thread only if ``alone``; one that
+    is ``out`` gets no more time."""
 
-    ``budget_s`` is the time for one dtype.  A dtype that torch refuses on this device is left out.
-    """
-    dtypes = GPU_DTYPES if device.is_gpu else CPU_DTYPES
-    found = {dtype: ceiling(device, dtype, budget_s) for dtype in dtypes}
-    return {dtype: rate for dtype, rate in found.items() if rate is not None}
+    shape: tuple[int, int, int]
+    layout: str
+    alone: bool = False
+    tally: Tally = field(default_factory=Tally)
+    product: Product | None = None
+    out: bool = False
 
+    @property
+    def flop(self) -> int:
+        return flop(*self.shape)
 
-def ceiling(device: Device, dtype: str, budget_s: float) -> Rate | None:
-    """The best rate of one dtype over shapes and both layouts of the second operand."""
-    torch = import_torch()
-    if not _native(torch, device, dtype):
-        return None
-    try:
-        with torch.no_grad(), _precision(torch, dtype):
-            return best(_rates(torch, device, dtype, budget_s))
-    except (RuntimeError, AttributeError, TypeError):
-        # No kernel of this dtype for this device, or an older torch: there is no ceiling to tell.
-        return None
+    @property
+    def what(self) -> str:
+        return f"{' x '.join(map(str, self.shape))} {self.layout}{', one thread' if self.alone else ''}"
 
+    @property
+    def top(self) -> float:
+        """FLOP/s of the fastest sample so far, 0 before the first."""
+        return self.flop / self.tally.fastest
 
-def _rates(torch: Any, device: Device, dtype: str, budget_s: float) -> Iterator[Rate]:
-    """Rates of the cases.  On a busy machine the short ones come again, on one thread too, while time is
-    left: another moment may be quieter."""
-    shapes = GPU_SHAPES if device.is_gpu else CPU_SHAPES
-    cases = [
-        (shape, layout, False) for shape in shapes for layout in (("nt",) if dtype == "fp8" else LAYOUTS)
-    ]
-    queue, part_s = deque(cases), budget_s / len(cases)
-    deadline = time.perf_counter() + budget_s
-    top, disturbed = 0.0, False
-    while queue:
-        shape, layout, alone = queue.popleft()
-        # What was reached so far tells how long this one will take.
-        call_s = flop(*shape) / top if top else 0.0
-        if time.perf_counter() + LEAST_CALLS * call_s > deadline or (disturbed and flop(*shape) > SHORT_FLOP):
-            continue
-        rate, disturbed = _rate(torch, device, dtype, (shape, layout, alone), part_s)
-        top = max(top, rate.per_s)
-        if disturbed:
-            queue.append((shape, layout, not alone))
-        yield rate
+    def stop(self) -> None:
+        """Give no more time, and the operands' memory back."""
+        self.out, self.product = True, None
 
 
-def _rate(torch: Any, device: Device, dtype: str, case: Case, budget_s: float) -> tuple[Rate, bool]:
-    """The rate of one case, and whether others used the CPUs that it ran on."""
-    shape, layout, alone = case
-    product = _product(torch, device, dtype, shape, layout)
-    sample_s = SAMPLE_S if device.is_gpu else CPU_SAMPLE_S
-    with one_thread(torch) if alone else nullcontext():
-        timing = repeat(product, _synchronize(torch, device), budget_s, sample_s)
-    threads = ", one thread" if alone else ""
-    what = f"{' x '.join(map(str, shape))} {layout}{threads}, {timing.estimator}"
-    return Rate(flop(*shape) / timing.seconds, timing.spread, what), timing.disturbed and not device.is_gpu
+@dataclass(slots=True)
+class Products:
+    """The cases of one dtype, measured in turns over and again: moments differ, and each case sees all."""
+
+    device: Device
+    dtype: str
+    watch: Watch
+    budget_s: float
+    cases: list[Case] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        shapes = GPU_SHAPES if self.device.is_gpu else CPU_SHAPES
+        layouts = ("nt",) if self.dtype == "fp8" else LAYOUTS
+        if _native(import_torch(), self.device, self.dtype):
+            self.cases = [Case(shape, layout) for shape in shapes for layout in layouts]
+
+    def measure(self, budget_s: float) -> None:
+        """Turns for about ``budget_s`` seconds; a case that torch refuses on this device is left out."""
+        torch = import_torch()
+        deadline = time.perf_counter() + budget_s
+        with torch.no_grad(), _precision(torch, self.dtype):
+            while self._round(torch, deadline):
+                self._sift()
+
+    def rate(self) -> Rate | None:
+        """The ceiling in FLOP/s, ``None`` of a dtype that the device does not multiply."""
+        measured = [case for case in self.cases if case.tally.fastest < math.inf]
+        return best(rate(case.flop, case.what, self.watch.timing(case.tally)) for case in measured)
+
+    def _round(self, torch: Any, deadline: float) -> bool:
+        """A turn of each case that there is time for; whether there was any."""
+        going = [case for case in self.cases if not case.out]
+        turns = [self._turn(torch, case) for case in going if self._may(case, deadline)]
+        return any(turns)
+
+    def _may(self, case: Case, deadline: float) -> bool:
+        """Whether there is time for it, as far as what was reached so far tells; on a busy machine for the
+        short ones alone."""
+        if _busy(self.cases) and case.flop > SHORT_FLOP:
+            return False
+        top = self._top()
+        call_s = case.flop / top if top else 0.0
+        if not case.tally.calls and FIRST_CALLS * call_s > FIRST_SHARE * self.budget_s:
+            return False
+        return time.perf_counter() + 2 * call_s < deadline
+
+    def _turn(self, torch: Any, case: Case) -> bool:
+        """Whether torch has a kernel of it for this device."""
+        try:
+            if case.product is None:
+                case.product = _product(torch, self.device, self.dtype, case.shape, case.layout)
+            with one_thread(torch) if case.alone else nullcontext():
+                self.watch.turn(case.product, case.tally, GPU_TURN_S if self.device.is_gpu else CPU_TURN_S)
+        except (RuntimeError, AttributeError, TypeError):
+            case.stop()
+            return False
+        if self.device.is_gpu:
+            case.product = None  # operands of all cases at once may be more than its memory
+        return True
+
+    def _sift(self) -> None:
+        """Give the time that is left to those that may be the ceiling.  Where others leave hardly a
+        sample alone one thread is tried too, which waits for no other thread."""
+        top = self._top()
+        for case in self.cases:
+            if _known(case) and case.top * SLOW < top:
+                case.stop()
+        if _busy(self.cases) and not any(case.alone for case in self.cases):
+            self.cases += [Case(c.shape, c.layout, alone=True) for c in self.cases if c.flop <= SHORT_FLOP]
+
+    def _top(self) -> float:
+        return max((case.top for case in self.cases), default=0.0)
+
+
+def _busy(cases: Sequence[Case]) -> bool:
+    """Whether others disturbed most samples."""
+    return sum(len(c.tally.disturbed) for c in cases) > sum(len(c.tally.quiet) for c in cases)
+
+
+def _known(case: Case) -> bool:
+    return len(case.tally.quiet) + len(case.tally.disturbed) >= LEAST_SAMPLES
 
 
 def _product(torch: Any, device: Device, dtype: str, shape: tuple[int, int, int], layout: str) -> Product:
@@ -135,7 +195,7 @@ def _native(torch: Any, device: Device, dtype: str) -> bool:
         return dtype != "bf16" or _cpu_has_bf16(torch)
     if torch.version.hip is not None:
         return dtype != "tf32"
-    major, minor = torch.cuda.get_device_capability(0)
+    major, minor = torch.cuda.get_device_capability(device.place)
     native = {"tf32": major >= 8, "bf16": major >= 8, "fp8": (major, minor) >= (8, 9)}
     return bool(native.get(dtype, True))
 
@@ -153,7 +213,3 @@ def _precision(torch: Any, dtype: str) -> Iterator[None]:
         yield
     finally:
         torch.set_float32_matmul_precision(before)
-
-
-def _synchronize(torch: Any, device: Device) -> Callable[[], object]:
-    return torch.cuda.synchronize if device.is_gpu else lambda: None

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from agent.device import Device, import_torch
-from agent.measure.timing import Timing, repeat
+from agent.measure.timing import Tally, Timing, Watch
 
 BATCH = 200
 
 
-def launch(device: Device, budget_s: float) -> Timing:
+class Launches:
     """Seconds from one in-place addition on one element to the next, over batches of :data:`BATCH`.
 
     On a GPU the batch ends with a synchronisation, so it is the slower of host and device, as in a
     stream of small kernels.
     """
-    torch = import_torch()
-    one = torch.zeros(1, device=device.place)
 
-    def batch() -> None:
+    def __init__(self, device: Device, watch: Watch) -> None:
+        self._torch = import_torch()
+        self._one = self._torch.zeros(1, device=device.place)
+        self._watch, self._tally = watch, Tally()
+
+    def measure(self, budget_s: float) -> None:
+        """Batches for about ``budget_s`` seconds."""
+        with self._torch.no_grad():
+            self._watch.turn(self._batch, self._tally, budget_s)
+
+    def timing(self) -> Timing:
+        """Seconds of one operator."""
+        batch = self._watch.timing(self._tally)
+        return replace(batch, seconds=batch.seconds / BATCH)
+
+    def _batch(self) -> None:
         for _ in range(BATCH):
-            one.add_(1.0)
-
-    with torch.no_grad():
-        timing = repeat(batch, torch.cuda.synchronize if device.is_gpu else lambda: None, budget_s)
-    return Timing(timing.seconds / BATCH, timing.spread, timing.estimator)
+            self._one.add_(1.0)

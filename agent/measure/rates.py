@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from agent.measure.timing import Timing
+
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """``per_s`` in FLOP/s or B/s, ``spread`` a fraction, ``what`` the shape or pattern in words."""
+    """``per_s`` in FLOP/s or B/s, ``what`` the shape or pattern in words, ``timing`` what it rests on."""
 
     per_s: float
-    spread: float
     what: str
+    timing: Timing
+
+
+def rate(amount: float, what: str, timing: Timing) -> Rate:
+    """``amount`` FLOP or bytes in the time of one call."""
+    return Rate(amount / timing.seconds, f"{what}, {timing.estimator}", timing)
 
 
 def best(rates: Iterable[Rate]) -> Rate | None:

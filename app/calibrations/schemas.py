@@ -23,6 +23,14 @@ def _instant(text: str) -> str:
     return text
 
 
+class ClockIn(BaseModel):
+    """One clock while something was measured, in MHz."""
+
+    min: Rate
+    median: Rate
+    max: Rate
+
+
 class CalibrationIn(BaseModel):
     """Measured ceilings of one device: rates in TFLOP/s and GB/s, latency in µs."""
 
@@ -39,8 +47,19 @@ class CalibrationIn(BaseModel):
     uuid: Name | None = None
     host: Words | None = None
     software: dict[Name, Words] = Field(default_factory=dict, max_length=64)
-    spread_pct: dict[Name, Annotated[FiniteFloat, Field(ge=0)]] = Field(default_factory=dict, max_length=64)
-    conditions: dict[Name, Words] = Field(default_factory=dict, max_length=64)
+    spread_pct: dict[Name, Annotated[FiniteFloat, Field(ge=0)]] = Field(default_factory=dict, max_length=256)
+    conditions: dict[Name, Words] = Field(default_factory=dict, max_length=256)
+    confidence: Literal["high", "medium", "low"] | None = Field(
+        default=None, description="How sure the figures are; null of one that does not tell."
+    )
+    confidence_reasons: list[Words] = Field(default_factory=list, max_length=256)
+    streams_gbs: dict[Name, Rate] = Field(default_factory=dict, max_length=64)
+    link_gbs: dict[Name, Rate] = Field(default_factory=dict, max_length=64)
+    p2p_gbs: dict[Name, Rate] = Field(
+        default_factory=dict, max_length=256, description="One way to each other GPU of the host."
+    )
+    samples: dict[Name, Annotated[int, Field(ge=0, le=10**9)]] = Field(default_factory=dict, max_length=256)
+    clocks_mhz: dict[Name, ClockIn] = Field(default_factory=dict, max_length=64)
 
 
 class CalibrationOut(CalibrationIn):
@@ -48,6 +67,27 @@ class CalibrationOut(CalibrationIn):
 
     id: str
     created_at: Instant
+
+
+class BehindOut(BaseModel):
+    """A figure of one device that is further below the median of its siblings than noise explains."""
+
+    device: str
+    uuid: str | None
+    host: str | None
+    figure: str = Field(description="As in `spread_pct`; rates only.")
+    value: float
+    median: float = Field(description="Of the other devices.")
+    behind_pct: float
+    allowed_pct: float = Field(description="5 %, or 3 spreads where that is more.")
+    siblings: int = Field(description="How many other devices have the figure.")
+
+
+class Siblings(BaseModel):
+    """The newest calibration of each device of a model, and which of them are behind."""
+
+    items: list[CalibrationOut]
+    behind: list[BehindOut] = Field(description="Farthest behind first.")
 
 
 class CalibrationPage(BaseModel):

@@ -171,4 +171,5 @@ def _measured(before: Ceiling | None, rate: float, source: str) -> Ceiling:
 
 
 def _calibration_source(calibration: Calibration) -> str:
-    return f"calibration of {calibration.device}, {calibration.measured_at}"
+    sure = f", confidence {calibration.confidence}" if calibration.confidence else ""
+    return f"calibration of {calibration.device}, {calibration.measured_at}{sure}"

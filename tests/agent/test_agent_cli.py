@@ -11,10 +11,12 @@ import pytest
 from agent.cli import COMMANDS, main
 from agent.commands import options
 from agent.commands import run as run_command
+from agent.device import Device
 from agent.summary import printable, render, summarize
 from rooflight.protocol import (
     Calibration,
     Ceiling,
+    Clock,
     Cpu,
     CpuStep,
     Document,
@@ -254,6 +256,74 @@ def test_calibrate_keeps_prints_and_sends(
     assert "27.7 GB/s" in text
     assert main(["calibrate", "--server", free_url(), "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["stream_gbs"] == 27.7
+
+
+def a_gpu(n: int) -> Device:
+    return Device("gpu", f"cuda:{n}", "NVIDIA A10", "lab1", 8, f"GPU-{n}", n)
+
+
+def test_all_gpus_are_measured_and_the_slow_one_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], state: Path
+) -> None:
+    """400 GB/s beside 500, 500: 20 % below the median of two others.  A device of another host that was
+    measured with this state folder is no sibling."""
+    from agent.commands import calibrate as command
+    from agent.store import Store
+
+    gbs = [500.0, 400.0, 500.0]
+
+    def calibrate(device: Device, *, quick: bool, note: object) -> Calibration:
+        assert device.index is not None
+        return Calibration(
+            device.name, "gpu", "2026-12-01T10:00:00Z", stream_gbs=gbs[device.index], uuid=device.uuid,
+            host=device.host, confidence="medium", confidence_reasons=["stream: samples scatter by 7 %"],
+            clocks_mhz={"sm": Clock(1410, 1695, 1980)}, p2p_gbs={"GPU-9": 20.0}, link_gbs={"d2h": 24.0},
+        )  # fmt: skip
+
+    Store(state).save(Calibration("NVIDIA A10", "gpu", "2026-12-01T10:00:00Z", stream_gbs=9e3, uuid="GPU-x"))
+    monkeypatch.setattr(command, "calibrate", calibrate)
+    monkeypatch.setattr(command, "every_gpu", lambda: [a_gpu(n) for n in range(3)])
+    assert main(["calibrate", "--device", "all"]) == 0
+    said = capsys.readouterr()
+    assert (
+        "NVIDIA A10 GPU-1: stream is 20 % below the median of 2 others of its model (400, not 500)"
+        in said.err
+    )
+    assert said.err.count("below") == 1
+    assert said.out.count("confidence medium: stream: samples scatter by 7 %") == 3
+    assert "1695 MHz   1410 to 1980" in said.out
+    assert "copy to host" in said.out
+    assert "to GPU-9" in said.out
+    assert main(["calibrate", "--device", "all", "--json"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [json.loads(line)["uuid"] for line in lines] == ["GPU-0", "GPU-1", "GPU-2"]
+    assert main(["calibrate", "--device", "all", "--out", "c.json"]) == 2
+    assert "--out holds one calibration, and there are 3 GPUs" in capsys.readouterr().err
+
+
+def test_a_long_list_of_doubts_is_cut_on_the_screen() -> None:
+    from agent.commands.calibrate import render
+
+    reasons = [f"reason {n}" for n in range(6)]
+    c = Calibration("EPYC", "cpu", "2026-12-01T10:00:00Z", confidence="low", confidence_reasons=reasons)
+    text = render(c, Path("c.json"))
+    assert "confidence low: reason 0; reason 1; reason 2; reason 3 and 2 more" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["calibrate", "--device", "cuda:x"], "'cuda:x' is none of auto, cuda, cpu, cuda:N, all\n"),
+        (["run", "--workload", "gemm", "--device", "all"], "'all' is none of auto, cuda, cpu, cuda:N\n"),
+    ],
+)
+def test_a_device_that_is_none_of_the_choices_is_misuse(
+    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_status:
+        main(arguments)
+    assert exit_status.value.code == 2
+    assert capsys.readouterr().err.endswith(says)
 
 
 @pytest.mark.parametrize(

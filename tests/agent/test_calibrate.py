@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import itertools
-import statistics
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import ClassVar
 
+import msgspec
 import pytest
 
 from agent import calibrate as calibration_module
-from agent.calibrate import calibrate, vector_ceilings
+from agent import device as device_module
+from agent.calibrate import Budget, Found, calibrate, vector_ceilings
 from agent.device import Device, cpu_name, last_level_cache_bytes, pick
 from agent.measure import bandwidth, gemm, load
+from agent.measure.clocks import Clocks
+from agent.measure.confidence import Circumstances
+from agent.measure.links import Links
 from agent.measure.rates import Rate, best
-from agent.measure.timing import LEAST_CALLS, LEAST_SAMPLES, Timing, repeat, summarize
+from agent.measure.timing import Timing
 from agent.store import Store
 from rooflight.errors import Refused
-from rooflight.protocol import Calibration
+from rooflight.protocol import Calibration, Clock, encode
 
 CPU = Device("cpu", "cpu", "AMD EPYC", "vm", 2)
 
@@ -35,40 +39,12 @@ def a_calibration(**values: object) -> Calibration:
     return Calibration(**given)  # type: ignore[arg-type]
 
 
-def test_a_product_has_two_operations_for_each_of_m_n_k() -> None:
-    assert gemm.flop(3, 5, 7) == 2 * 3 * 5 * 7
-
-
-def test_median_and_spread_of_samples() -> None:
-    # Sorted 1, 2, 3, 4, 10: median 3, quartiles 2 and 4, spread (4 - 2) / 3.
-    timing = summarize([10.0, 1.0, 3.0, 2.0, 4.0], others=0.05)
-    assert (timing.seconds, timing.estimator) == (3.0, "median of 5")
-    assert timing.spread == pytest.approx(2 / 3)
-
-
-def test_while_others_use_the_cpus_the_fastest_sample_tells_what_the_device_can_do() -> None:
-    timing = summarize([10.0, 1.0, 3.0, 2.0, 4.0], others=0.5)
-    assert (timing.seconds, timing.estimator) == (1.0, "fastest of 5")
-    assert timing.spread == pytest.approx(2 / 3)
-    assert summarize([3.0, 3.0], others=None).estimator == "median of 2"
-
-
-def test_work_that_is_slower_than_its_budget_is_still_sampled_enough() -> None:
-    calls = []
-    timing = repeat(lambda: calls.append(1), lambda: None, budget_s=0.0)
-    assert timing.estimator.endswith(f" of {LEAST_SAMPLES}")
-    assert len(calls) >= LEAST_CALLS
-
-
-def test_the_first_call_is_a_warm_up() -> None:
-    """The first call takes 1000 ticks, each later one 1: the median knows nothing of the first."""
-    durations = iter([0.2] + [0.003] * 1000)
-    timing = repeat(lambda: time.sleep(next(durations)), lambda: None, budget_s=0.01)
-    assert 0.003 <= timing.seconds < 0.1
+def a_rate(per_s: float) -> Rate:
+    return Rate(per_s, "", Timing(1.0, 0.0, ""))
 
 
 def test_the_best_of_rates() -> None:
-    assert best([Rate(1.0, 0, "a"), Rate(3.0, 0, "b"), Rate(2.0, 0, "c")]) == Rate(3.0, 0, "b")
+    assert best([a_rate(1.0), a_rate(3.0), a_rate(2.0)]) == a_rate(3.0)
     assert best([]) is None
 
 
@@ -87,7 +63,8 @@ def one_thread() -> Iterator[None]:
 def measured(one_thread: None) -> Calibration:
     """A calibration of this machine in a second, on smaller shapes than the real one's."""
     patch = pytest.MonkeyPatch()
-    patch.setattr(calibration_module, "QUICK", (0.2, 0.2, 0.1, 0.1))
+    patch.setattr(calibration_module, "QUICK", Budget(0.2, 0.2, 0.1, 0.1))
+    patch.setattr(calibration_module, "CPU_ROUNDS", 1)
     patch.setattr(gemm, "CPU_SHAPES", ((128, 128, 128), (256, 256, 256)))
     patch.setattr(bandwidth, "CPU_MOST", 64 * bandwidth.MIB)
     try:
@@ -118,8 +95,13 @@ def test_a_calibration_says_on_what_and_how_it_was_measured(measured: Calibratio
     assert measured.conditions["threads"] == str(device.threads)
     assert measured.conditions["mode"] == "quick"
     assert measured.software["torch"]
-    measured_things = {f"gemm_{dtype}" for dtype in measured.gemm_tflops} | {"stream", "copy", "launch"}
-    assert set(measured.spread_pct) == measured_things
+    figures = {f"gemm_{dtype}" for dtype in measured.gemm_tflops} | {"stream", "copy", "read", "launch"}
+    assert set(measured.spread_pct) == set(measured.samples) == figures
+    assert measured.confidence in ("high", "medium", "low")
+    assert measured.confidence_reasons
+    assert measured.streams_gbs["triad"] == measured.stream_gbs
+    assert (measured.link_gbs, measured.p2p_gbs) == ({}, {})
+    assert "not applicable" in measured.conditions["link"]
     assert all(spread >= 0 for spread in measured.spread_pct.values())
 
 
@@ -129,27 +111,9 @@ def test_fp32_products_are_not_slower_than_fp64_ones(measured: Calibration) -> N
     assert measured.gemm_tflops["fp32"] > 0.5 * measured.gemm_tflops["fp64"]
 
 
-@pytest.mark.torch
-@pytest.mark.usefixtures("one_thread")
-def test_a_product_measured_thrice_is_the_same_within_a_factor_of_three() -> None:
-    device = pick("cpu")
-    rates = [gemm.ceiling(device, "fp32", 0.2) for _ in range(3)]
-    values = [rate.per_s for rate in rates if rate is not None]
-    assert len(values) == 3
-    assert max(values) < 3 * statistics.median(values) < 9 * min(values)
-
-
 def test_vector_ceilings_are_claimed_where_products_run_on_vector_units() -> None:
-    products = {"fp32": Rate(1.0, 0, ""), "fp64": Rate(0.5, 0, ""), "bf16": Rate(9.0, 0, "")}
+    products = {"fp32": a_rate(1.0), "fp64": a_rate(0.5), "bf16": a_rate(9.0)}
     assert set(vector_ceilings(CPU, products)) == {"fp32", "fp64"}
-
-
-@pytest.mark.torch
-def test_stream_arrays_are_larger_than_the_caches() -> None:
-    """Unless a sixteenth of the free memory is less, as on a machine of under 2 GiB."""
-    size = bandwidth.array_bytes(CPU)
-    assert size % bandwidth.MIB == 0
-    assert size >= min(4 * (last_level_cache_bytes() or 0), 64 * bandwidth.MIB)
 
 
 def test_the_cpu_is_named_by_its_model(tmp_path: Path) -> None:
@@ -247,75 +211,106 @@ def test_stolen_time_is_others_and_waiting_for_disks_is_not_work(tmp_path: Path)
     assert load.now(tmp_path / "none") is None
 
 
-@pytest.mark.torch
-def test_on_a_busy_machine_short_products_come_again_and_on_one_thread(
-    monkeypatch: pytest.MonkeyPatch,
+def a_timing(seconds: float, samples: int = 40, *, disturbed: bool = False) -> Timing:
+    return Timing(seconds, 0.01, "fast decile of 40", samples, disturbed)
+
+
+class Measured:
+    """Stands in for products, streams and launches; counts its rounds and is starved in the first few."""
+
+    rounds: ClassVar[list[float]] = []
+    starved = 0
+
+    def __init__(self, *_: object) -> None:
+        Measured.rounds.clear()
+
+    def measure(self, budget_s: float) -> None:
+        Measured.rounds.append(budget_s)
+
+    def rate(self) -> Rate | None:
+        return None
+
+    def rates(self) -> dict[str, Rate]:
+        return {name: a_rate(1.0) for name in ("triad", "copy", "read")}
+
+    def timing(self) -> Timing:
+        return a_timing(1e-6, disturbed=len(Measured.rounds) // 5 <= Measured.starved)
+
+
+@pytest.mark.parametrize(("starved", "expected"), [(0, 4), (3, 4), (5, 6), (99, 8)])
+def test_a_starved_calibration_goes_on_for_as_long_again(
+    monkeypatch: pytest.MonkeyPatch, starved: int, expected: int
 ) -> None:
-    """64^3 is short and comes again; 600^3 is over 2 * 512^3 operations and is left out after the first."""
+    """Four rounds, and up to four more until a round leaves no figure without samples.  A round measures
+    three dtypes, the streams and the launches."""
+    for name in ("Products", "Streams", "Launches"):
+        monkeypatch.setattr(calibration_module, name, Measured)
+    monkeypatch.setattr(Measured, "starved", starved)
+    found = calibration_module.measure(CPU, Budget(8.0, 4.0, 1.0, 2.0), Clocks(CPU), lambda _: None)
+    assert len(Measured.rounds) == 5 * expected
+    assert Measured.rounds[:5] == [2.0, 2.0, 2.0, 1.0, 0.5]
+    assert found.products == {}
+
+
+def test_a_gpus_copy_is_from_the_host_and_its_links_are_told() -> None:
+    """Bytes and operations per second in units of 10^9 and 10^12, to four digits; 1.23456 us is 1.235."""
+    gpu = Device("gpu", "cuda:0", "NVIDIA A10", "lab1", 8, "GPU-0", 0)
+    slow = Rate(24.0e9, "one way", Timing(1.0, 0.06, "", 40))
+    host = {"h2d": Rate(25.0e9, "up", a_timing(1.0)), "d2h": Rate(26.0e9, "down", a_timing(1.0))}
+    streams = {name: Rate(500.0e9, "", a_timing(1.0)) for name in ("triad", "copy", "read")}
+    found = Found({}, streams, a_timing(1.23456e-6), Links(host, {"GPU-1": slow}))
+    around = Circumstances(0.0, {"sm": Clock(1410, 1695, 1695)}, limits=["power cap"])
+    result = calibration_module._result(gpu, found, around)
+    assert (result.copy_gbs, result.stream_gbs, result.launch_us) == (25.0, 500.0, 1.235)
+    assert (result.link_gbs, result.p2p_gbs) == ({"h2d": 25.0, "d2h": 26.0}, {"GPU-1": 24.0})
+    assert result.clocks_mhz["sm"].min == 1410
+    assert result.conditions["clocks_limited_by"] == "power cap"
+    assert (result.confidence, result.confidence_reasons) == ("medium", ["p2p GPU-1: samples scatter by 6 %"])
+    assert msgspec.json.decode(encode(result), type=Calibration) == result
+
+
+def test_an_older_calibration_still_reads() -> None:
+    text = b'{"device":"EPYC","kind":"cpu","measured_at":"2026-12-01T10:00:00Z","stream_gbs":10.0}'
+    old = msgspec.json.decode(text, type=Calibration)
+    assert (old.confidence, old.clocks_mhz, old.samples) == (None, {}, {})
+
+
+class FakeGpus:
+    """torch with two GPUs."""
+
+    def __init__(self) -> None:
+        self.cuda = SimpleNamespace(
+            is_available=lambda: True,
+            device_count=lambda: 2,
+            get_device_properties=lambda i: SimpleNamespace(name="NVIDIA A10", uuid=f"u{i}"),
+        )
+
+    def get_num_threads(self) -> int:
+        return 8
+
+
+def test_a_gpu_is_chosen_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_module, "import_torch", FakeGpus)
+    assert [d.uuid for d in device_module.every_gpu()] == ["GPU-u0", "GPU-u1"]
+    chosen = pick("cuda:1")
+    assert (chosen.place, chosen.index, chosen.uuid) == ("cuda:1", 1, "GPU-u1")
+    assert pick("cuda").index == pick("auto").index == 0
+    with pytest.raises(Refused, match="no cuda:2"):
+        pick("cuda:2")
+
+
+@pytest.mark.parametrize(
+    ("text", "known"), [("cuda:0", True), ("cpu", True), ("cuda:", False), ("xpu", False)]
+)
+def test_choices_of_devices(text: str, known: bool) -> None:
+    assert device_module.is_choice(text) is known
+
+
+@pytest.mark.torch
+def test_gpus_that_are_not_there_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
-    seen = []
-
-    def busy(_work: object, _wait: object, budget_s: float, _sample_s: float) -> Timing:
-        seen.append(torch.get_num_threads())
-        time.sleep(budget_s)
-        return Timing(1e-6, 0.0, "fastest of 5", disturbed=True)
-
-    monkeypatch.setattr(gemm, "repeat", busy)
-    monkeypatch.setattr(gemm, "CPU_SHAPES", ((64, 64, 64), (600, 600, 600)))
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        rate = gemm.ceiling(CPU, "fp32", budget_s=0.2)
-        # Two layouts on two threads, then both again on one, until the 0.2 s are over.
-        assert seen[:4] == [2, 2, 1, 1]
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)
-    assert rate is not None
-    # 2 * 64^3 = 524288 operations in 1 us, and never those of 600^3.
-    assert rate.per_s == pytest.approx(524288e6)
-
-
-@pytest.mark.torch
-def test_a_slow_moment_does_not_end_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first case takes 10 ms a call, all later ones 1 us: the best is of the later ones."""
-    seconds = itertools.chain([1e-2], itertools.repeat(1e-6))
-
-    def busy(_work: object, _wait: object, budget_s: float, _sample_s: float) -> Timing:
-        time.sleep(budget_s)
-        return Timing(next(seconds), 0.0, "fastest of 5", disturbed=True)
-
-    monkeypatch.setattr(gemm, "repeat", busy)
-    monkeypatch.setattr(gemm, "CPU_SHAPES", ((64, 64, 64),))
-    rate = gemm.ceiling(CPU, "fp32", budget_s=0.3)
-    assert rate is not None
-    assert rate.per_s == pytest.approx(524288e6)
-
-
-@pytest.mark.torch
-def test_short_passes_take_every_part_of_the_arrays_in_turn() -> None:
-    import torch
-
-    arrays = [torch.arange(20.0) + 100 * i for i in range(3)]
-    firsts: list[list[float]] = []
-    work = bandwidth.in_turn(lambda *parts: firsts.append([float(part[0]) for part in parts]), arrays)
-    for _ in range(8):
-        work()
-    # 20 elements in at most 8 parts: parts of 3, seven of them, from 0, 3, ... 18; then the first again.
-    assert firsts == [[n, 100 + n, 200 + n] for n in (0, 3, 6, 9, 12, 15, 18, 0)]
-
-
-@pytest.mark.torch
-@pytest.mark.usefixtures("one_thread")
-def test_a_busy_machine_is_streamed_in_short_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whole passes of 64 MiB take 1 s, those over an eighth 1 ms: triad = 3 x 8 MiB / 1 ms."""
-    timings = itertools.cycle([1.0, 1e-3, 1e-2])
-    monkeypatch.setattr(
-        bandwidth, "repeat", lambda *_: Timing(next(timings), 0.0, "fastest of 5", disturbed=True)
-    )
-    monkeypatch.setattr(bandwidth, "array_bytes", lambda _: 64 * bandwidth.MIB)
-    rates = bandwidth.streams(CPU, 0.1)
-    assert rates["triad"].per_s == pytest.approx(3 * 8 * 2**20 / 1e-3)
-    assert rates["read"].per_s == pytest.approx(8 * 2**20 / 1e-3)
-    assert "in 8 parts" in rates["triad"].what
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for ask in (lambda: pick("cuda:0"), device_module.every_gpu):
+        with pytest.raises(Refused, match="no CUDA device"):
+            ask()
