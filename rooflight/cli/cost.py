@@ -131,8 +131,9 @@ def calls(lines: Iterable[bytes]) -> Iterator[OpCall | str]:
 
 
 def answer(cost: Cost) -> dict[str, Any]:
-    """The promised fields; unknown is null."""
-    return {
+    """The promised fields; unknown is null.  Reads and writes that were counted together are ``bytes``."""
+    together = {} if cost.bytes_total is None else {"bytes": cost.bytes_total}
+    return together | {
         "flops": cost.flops,
         "bytes_read": cost.bytes_read,
         "bytes_written": cost.bytes_written,

@@ -161,7 +161,7 @@ def _traffic(moved: tuple[Piece, ...] | None, total: int | None, told: Explanati
     if not rows:
         yield "nothing"
     elif total is None:
-        yield "unknown in all"
+        yield "unknown in all" if told.cost.bytes_total is None else "counted with the rest: see the total"
     elif len(rows) > 1:
         yield f"= {total:,} B"
 
@@ -236,7 +236,7 @@ def _total(cost: Cost) -> str:
 _ORIGINS = {
     "modelled": "from shapes and types",
     "inferred": "roles of the arguments are inferred",
-    "measured": "the bytes were recorded",
+    "measured": "the bytes were recorded or counted",
     "unknown": "nothing is known",
 }
 

@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 
 from rooflight import Timeline, analyze, analyze_files, read, read_counters
+from rooflight.cli.cost import answer
+from rooflight.cli.explained import lines as explained
 from rooflight.cli.main import main
 from rooflight.cost import OpCall, estimate
+from rooflight.cost.explain import explain
 from rooflight.errors import Malformed
 from rooflight.protocol import Kernel, Rank, encode
 from rooflight.readers import kineto
@@ -379,3 +382,12 @@ def test_the_compilers_count_reaches_the_table_and_counters_go_before_it() -> No
     assert (kernel.bytes, kernel.origin) == (16_400, "measured")
     both = timeline_from_events([*rows, dram(20_000, correlation=11)], deviceProperties=[A100])
     assert the_kernel(both).bytes == 20_000
+
+
+def test_bytes_that_were_counted_together_are_told_so() -> None:
+    told = answer(estimate(inductor(kernel_num_gb=0.0000164)))
+    assert (told["bytes"], told["bytes_read"], told["bytes_written"]) == (16_400, None, None)
+    assert "bytes" not in answer(estimate(inductor()))
+    lines = list(explained(explain(inductor(kernel_num_gb=0.0000164))))
+    assert any("FLOPs unknown, 16,400 B" in line for line in lines)
+    assert not any("unknown in all" in line for line in lines)
