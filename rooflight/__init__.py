@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from rooflight.analysis import Analysis, Options, analyze, analyze_files
+    from rooflight.comparison import compare
     from rooflight.errors import (
         Malformed,
         MissingExtra,
@@ -45,6 +46,7 @@ _HOMES = {
     "Truncated": "rooflight.errors",
     "analyze": "rooflight.analysis",
     "analyze_files": "rooflight.analysis",
+    "compare": "rooflight.comparison",
     "read": "rooflight.readers",
     "read_counters": "rooflight.readers.counters",
 }
@@ -64,6 +66,7 @@ __all__ = [
     "__version__",
     "analyze",
     "analyze_files",
+    "compare",
     "read",
     "read_counters",
 ]

@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--salvage", action="store_true", help="keep what a cut-off trace still holds; no verdict is given"
     )
     parser.add_argument(
-        "-j", "--jobs", type=_jobs, metavar="N", help="analyse so many files at a time (default: one per CPU)"
+        "-j", "--jobs", type=jobs, metavar="N", help="analyse so many files at a time (default: one per CPU)"
     )
     parser.add_argument("--format", choices=FORMATS, default="table", help="default: table")
     parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="write to this file")
@@ -81,7 +81,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _jobs(text: str) -> int:
+def jobs(text: str) -> int:
+    """The number of processes that an option asks for."""
     if not text.isdecimal() or not 0 < int(text) <= 1024:
         raise argparse.ArgumentTypeError("between 1 and 1024")
     return int(text)

@@ -19,6 +19,7 @@ from rooflight.errors import RooflightError
 
 COMMANDS = {
     "analyze": "analyse traces: bounds, regimes, where each step's time goes",
+    "compare": "two runs: where their difference comes from, and whether it is noise",
     "cost": "FLOPs and bytes of op events read from standard input, one JSON a line",
     "kernels": "family, dtype and unit of kernel names read from standard input, one a line",
     "gpus": "the hardware catalogue, or the entry that a name resolves to",

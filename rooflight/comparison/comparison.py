@@ -1,0 +1,154 @@
+"""Two runs against each other: where the difference of their mean steps comes from, exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from rooflight.comparison import significance
+from rooflight.comparison.alignment import Pair, align
+from rooflight.comparison.comparability import Note, notes
+from rooflight.comparison.recordings import WORK_PARTS, all_have_steps, recordings
+from rooflight.comparison.side import Side, side
+from rooflight.comparison.significance import Significance
+from rooflight.protocol import PARTS, Document
+
+if TYPE_CHECKING:
+    from rooflight.comparison.document import ComparisonDocument
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A mean of A and of B in ns; ``difference`` is B - A."""
+
+    a: Fraction
+    b: Fraction
+    significance: Significance
+
+    @property
+    def difference(self) -> Fraction:
+        return self.b - self.a
+
+
+@dataclass(frozen=True, slots=True)
+class GroupChange:
+    """A kernel group in A and B.  Its time per step is calls x time per call, so that its difference is
+
+        (calls of B - calls of A) x mean time per call of both      the count effect
+      + (time per call of B - that of A) x mean calls of both       the duration effect
+
+    exactly, whichever run is called A.  Where a side has no calls, all of it is the count effect.
+    """
+
+    pair: Pair
+
+    @property
+    def by_part(self) -> dict[str, Fraction]:
+        """The difference by part: a group whose regime moved leaves one part and enters another."""
+        a, b = (g.by_part if g else {} for g in (self.pair.a, self.pair.b))
+        return {p: b.get(p, Fraction()) - a.get(p, Fraction()) for p in PARTS if p in a or p in b}
+
+    @property
+    def difference(self) -> Fraction:
+        return sum(self.by_part.values(), Fraction())
+
+    @property
+    def duration_effect(self) -> Fraction:
+        a, b = self.pair.a, self.pair.b
+        if a is None or b is None:
+            return Fraction()
+        if a.call_ns is None or b.call_ns is None:
+            # Without calls on either side only a launch from before the steps is left of it.
+            return self.difference if a.calls == b.calls else Fraction()
+        return (b.call_ns - a.call_ns) * (a.calls + b.calls) / 2
+
+    @property
+    def count_effect(self) -> Fraction:
+        return self.difference - self.duration_effect
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """B against A.  Times are ns as exact fractions, means per step, or of the whole recording where
+    ``by_step`` is false; ``parts`` add up to ``total``, and the groups' ``by_part`` with ``rest`` to the
+    parts 1 to 6.  ``groups`` come by the size of their difference; ``rest`` is what no group has, 0 unless a
+    document is not our own."""
+
+    a: Side
+    b: Side
+    by_step: bool
+    notes: tuple[Note, ...]
+    total: Change
+    parts: dict[str, Change]
+    groups: tuple[GroupChange, ...]
+    rest: dict[str, Fraction]
+
+    @property
+    def document(self) -> ComparisonDocument:
+        """The same as the JSON of `rooflight compare`."""
+        from rooflight.comparison.document import document_of
+
+        return document_of(self)
+
+
+def compare_documents(a: Document, b: Document) -> Comparison:
+    """Raises :class:`~rooflight.errors.Refused` when a run says nothing of where its time went."""
+    several = [recordings(a, "A"), recordings(b, "B")]
+    by_step = all(all_have_steps(s) for s in several)
+    one, other = (side(d, s, by_step=by_step) for d, s in zip((a, b), several, strict=True))
+    groups = _groups(one, other)
+    parts = _parts(one, other)
+    return Comparison(
+        a=one,
+        b=other,
+        by_step=by_step,
+        notes=tuple(notes(one, other)),
+        total=_total(one, other),
+        parts=parts,
+        groups=groups,
+        rest=_rest(parts, groups),
+    )
+
+
+def _total(a: Side, b: Side) -> Change:
+    found = significance.of_total(a.steps, b.steps) if a.by_step else significance.without_steps(_NO_STEPS)
+    return _change(a.mean_ns, b.mean_ns, found)
+
+
+def _parts(a: Side, b: Side) -> dict[str, Change]:
+    if a.by_step:
+        found = significance.of_parts(a.part_steps, b.part_steps)
+    else:
+        found = dict.fromkeys(PARTS, significance.without_steps(_NO_STEPS))
+    return {p: _change(a.parts[p], b.parts[p], found[p]) for p in PARTS}
+
+
+_NO_STEPS = "there are no steps whose noise could be measured"
+
+
+def _change(a: Fraction, b: Fraction, found: Significance) -> Change:
+    sign = (b > a) - (b < a)
+    return Change(a, b, significance.contrary(found, sign))
+
+
+def _groups(a: Side, b: Side) -> tuple[GroupChange, ...]:
+    if a.groups is None or b.groups is None:
+        return ()
+    found = [GroupChange(pair) for pair in align(a.groups, b.groups)]
+    return tuple(sorted(found, key=_place))
+
+
+def _place(g: GroupChange) -> tuple[Fraction, tuple[str, ...], tuple[str, ...]]:
+    a, b = (x.key.text if x else () for x in (g.pair.a, g.pair.b))
+    # Of equals by what they are, in an order that does not change with the sides.
+    return -abs(g.difference), min(a or b, b or a), max(a, b)
+
+
+def _rest(parts: dict[str, Change], groups: Sequence[GroupChange]) -> dict[str, Fraction]:
+    left = {p: parts[p].difference for p in WORK_PARTS}
+    for g in groups:
+        for p, difference in g.by_part.items():
+            left[p] -= difference
+    return left
