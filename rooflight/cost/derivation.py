@@ -36,6 +36,11 @@ def named(value: int, name: str) -> int:
     return Derived(value, name=name, parts=made)
 
 
+def unnamed(value: int) -> int:
+    """``value`` as a term of its own, which is told as the number that it is."""
+    return value if isinstance(value, Derived) or not _remembers.get() else Derived(value)
+
+
 class Derived(int):
     """A whole number with its ``name``, or the two ``parts`` that its ``sign`` joined.  A name and one
     part: a figure with a word of its own, and what that is made of."""
@@ -88,9 +93,9 @@ def _joined(a: int, sign: str, b: int) -> int:
     value = _ARITHMETIC[sign](a, b)
     if sign == "x":
         # A plain 0 or 1 is a condition (k > 0), no factor.
-        plain = [n for n in (a, b) if not isinstance(n, Derived) and n in (0, 1)]
-        if plain:
-            return value if plain[0] == 0 else (b if plain[0] is a else a)
+        for plain, other in ((a, b), (b, a)):
+            if not isinstance(plain, Derived) and plain in (0, 1):
+                return other if plain else value
     elif not isinstance(b, Derived) and b == (1 if sign == "//" else 0):
         return a
     elif sign == "+" and not isinstance(a, Derived) and a == 0:

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from inspect import cleandoc
 
 from rooflight.cost.arguments import Arguments
-from rooflight.cost.derivation import named, remembering
+from rooflight.cost.derivation import named, remembering, unnamed
 from rooflight.cost.estimate import estimate, is_empty, model_of, worked
 from rooflight.cost.model import Cost, OpCall
 from rooflight.cost.registry import CostModel
-from rooflight.cost.tensor import Piece, Tensor, Unknown
+from rooflight.cost.tensor import Piece, Tensor, Unknown, product
 from rooflight.cost.work import Work
 from rooflight.dtypes import DType
 
+_LONG_LIST = 64  # tensors; of longer ones only the sum is told
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 NOT_COUNTED, SOURCE = "Not counted:", "Source:"
 
@@ -37,6 +38,10 @@ class NamedTensor(Tensor):
 
     name: str = ""
     argument: str = ""
+
+    @property
+    def numel(self) -> int:
+        return unnamed(product(self.dims))
 
     @property
     def traffic(self) -> Piece:
@@ -69,8 +74,10 @@ class NamedArguments(Arguments):
         return None if found is None else _named(found, self.label(i), self.label(i))
 
     def tensors(self, i: int) -> list[Tensor]:
-        label = self.label(i)
-        return [_named(t, f"{label}.{n}", label) for n, t in enumerate(super().tensors(i), 1)]
+        label, found = self.label(i), super().tensors(i)
+        if len(found) > _LONG_LIST:
+            return [NamedTensor(t.dims, t.dtype, t.strides, "one of many", label) for t in found]
+        return [_named(t, f"{label}.{n}", label) for n, t in enumerate(found, 1)]
 
     def results(self) -> list[Tensor]:
         return [_named(t, f"result {n}", "result") for n, t in enumerate(super().results(), 1)]

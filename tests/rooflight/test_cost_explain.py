@@ -71,6 +71,15 @@ def test_an_expanded_operand_is_said_to_be_one() -> None:
     assert found["read"][1] == "B  8 elements x 4 B (fp32) = 32 B, the different ones of 32"
 
 
+def test_of_hundreds_of_parameters_the_sum_is_told() -> None:
+    """AdamW over 70 tensors of 2 x 3: 14 FLOPs for each of 420; four lists of 1,680 bytes are read."""
+    many = [[2, 3]] * 70
+    found = told("aten::_fused_adamw_", json.dumps([many, many, many, many]), "fp32")
+    assert found["FLOPs"] == ["14 x (sum of 70 terms)", "= 14 x 420", "= 5,880 FLOP"]
+    assert found["read"][0] == "A  420 elements x 4 B (fp32) = 1,680 B, 70 tensors"
+    assert found["read"][-1] == "= 6,720 B"
+
+
 def test_a_layout_is_told_in_the_order_of_its_dims() -> None:
     """Transposed, but dense: [4, 8] with strides [1, 4] holds 4 x 8 different elements."""
     found = blocks(lines(explain(OpCall("aten::neg", ([4, 8],), ("float",), ([1, 4],)))))
