@@ -84,7 +84,7 @@ def _by_both(facts: KernelFacts, u_c: float, u_m: float, threshold: float) -> Ve
 def _by_bytes(facts: KernelFacts, u_m: float, threshold: float) -> Verdict:
     if u_m >= threshold:
         return Verdict("memory", _busy(u_m, "memory"))
-    if facts.origin in ("inferred", "measured") and facts.never_matrix:
+    if facts.origin == "inferred" and facts.never_matrix:
         # Arithmetic outside the matrix units that moves this few bytes cannot fill them either.
         return Verdict("latency", latency_reason(facts))
     return Verdict("unknown", f"{_busy(u_m, 'memory')}, and its compute roof or FLOPs are unknown")

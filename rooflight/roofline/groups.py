@@ -6,9 +6,11 @@ launches; its work is that of one launch; bound and regime are decided once, and
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
@@ -180,8 +182,7 @@ class _Maker:
         mean = typical = bound(work, roofs)
         if len(costs) > 1:
             # Copies and collectives have sizes of their own, and what one op launches may have several.
-            each = [c for c, n in costs for _ in range(n)]
-            typical = bound(_work(costs[0][0], name, _medians(each)), roofs)
+            typical = bound(_work(costs[0][0], name, _medians(costs)), roofs)
         dims, types = self._dims(i)
         return Group(
             rows=rows,
@@ -249,14 +250,23 @@ def _total(values: list[tuple[int | None, int]]) -> int | None:
     return total
 
 
-def _medians(costs: Sequence[Cost]) -> list[float | None]:
-    """FLOPs, bytes and link bytes of the median launch; unknown when unknown for any."""
-    columns = zip(*((c.flops, c.bytes, c.link_bytes) for c in costs), strict=True)
-    return [_median([v for v in column if v is not None], len(costs)) for column in columns]
+def _medians(costs: Sequence[tuple[Cost, int]]) -> list[float | None]:
+    """FLOPs, bytes and link bytes of the median launch; each unknown when it is unknown for any."""
+    return [
+        _median([(c.flops, n) for c, n in costs]),
+        _median([(c.bytes, n) for c, n in costs]),
+        _median([(c.link_bytes, n) for c, n in costs]),
+    ]
 
 
-def _median(known: Sequence[float], count: int) -> float | None:
-    return float(np.median(known)) if len(known) == count else None
+def _median(counted: Sequence[tuple[int | None, int]]) -> float | None:
+    """The median of values that occur so often each."""
+    known = sorted((v, n) for v, n in counted if v is not None)
+    if len(known) < len(counted):
+        return None
+    ends = list(accumulate(n for _, n in known))
+    low, high = (known[bisect_right(ends, at)][0] for at in ((ends[-1] - 1) // 2, ends[-1] // 2))
+    return (low + high) / 2
 
 
 def _work(cost: Cost, name: KernelName, amounts: Sequence[float | None]) -> Work:
