@@ -32,9 +32,8 @@ _LONGEST = 8
     "half of what is said.",
 )
 def elementwise_chain(facts: Facts) -> Iterator[Found]:
-    """Neighbours on one stream, elementwise, casts or fills, of which each reads at least as many bytes "
-    "as the
-    one before wrote."""
+    """Neighbours on one stream, elementwise, casts or fills, of which each reads at least as many bytes as
+    the one before wrote."""
     memory = facts.roofs.memory
     if memory is None or not memory.practical:
         return
