@@ -27,8 +27,9 @@ expanded dim once, overlapping windows as far as they differ), each result is wr
     rooflight cost --explain aten::mm '[[64,128],[128,32]]' --dtype bf16 --gpu h100-sxm
 
 An **origin** says where the figures come from: `modelled` (shapes and types), `inferred` (a compiler's
-kernel, from its arguments; a CUDA graph's, from an eager recording), `measured` (copies, whose bytes are
-recorded; [counters](counters.md)), `unknown`.
+kernel, from its arguments; a graph's, from an eager recording; a kernel whose launch was not recorded, from
+the same part of the program elsewhere; an elementwise kernel, from name and grid), `measured` (copies, whose
+bytes are recorded; [counters](counters.md)), `unknown`.
 
 When one op launches several kernels, those of the op's family share its cost by duration; each gradient's
 kernels of a convolution take the share of that gradient; other kernels have 0 FLOPs and unknown bytes.

@@ -62,4 +62,24 @@ REASONS = {
     "execution trace": Reason(
         "inputs or the size of the result are from the execution trace that was given beside the trace"
     ),
+    "no launch in the file": Reason(
+        "launched before the recording began, and no part of it that has ops repeats the kernel",
+        "record a step more, so that each kernel comes with its op once",
+    ),
+    "no op encloses the launch": Reason("launched outside of every recorded op", _COUNTERS),
+    "graph replay": Reason(
+        "one launch starts many kernels, none of which has an op or a grid of its own",
+        "add a recording of the same program without graphs (rooflight analyze --eager)",
+    ),
+    "as ... of the same kernel elsewhere in this recording": Reason(
+        "the kernel has no op of its own, and stands among the same kernels as one that has"
+    ),
+    "from name and grid": Reason(
+        "an elementwise kernel without recorded inputs: its name has the number and type of its tensors, its "
+        "grid how many elements they have, up to what the last block leaves over"
+    ),
+    "faster than the datasheet allows": Reason(
+        "the achieved rate is above the roof; the likely cause follows: Winograd or FFT, cache, clock, whole "
+        "microseconds, or none that the recording shows"
+    ),
 }
