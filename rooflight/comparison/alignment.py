@@ -38,12 +38,22 @@ class Pair:
 
 def align(a: Iterable[Group], b: Iterable[Group]) -> list[Pair]:
     """Every group of both runs in exactly one pair; in n log n."""
-    left, right, found = list(a), list(b), list[Pair]()
+    left, right, found = _longest_first(a), _longest_first(b), list[Pair]()
     for match, key in _ROUNDS:
-        pairs, left, right = _paired(match, key, left, right)
+        pairs = _paired(match, key, left, right)
+        left, right = _without(left, (p.a for p in pairs)), _without(right, (p.b for p in pairs))
         found += pairs
     found += [Pair("vanished", g, None) for g in left]
     return found + [Pair("new", None, g) for g in right]
+
+
+def _longest_first(groups: Iterable[Group]) -> list[Group]:
+    return sorted(groups, key=lambda g: (-g.ns, g.key.text))
+
+
+def _without(groups: Sequence[Group], taken: Iterable[Group | None]) -> list[Group]:
+    keys = {g.key for g in taken if g is not None}
+    return [g for g in groups if g.key not in keys]
 
 
 def _same(g: Group) -> Hashable:
@@ -111,34 +121,17 @@ _ROUNDS: tuple[tuple[str, _Key], ...] = (
 )
 
 
-def _paired(
-    match: str, key: _Key, a: Sequence[Group], b: Sequence[Group]
-) -> tuple[list[Pair], list[Group], list[Group]]:
-    """The pairs of a round, and what is left of both."""
-    by_key, rest_a = _buckets(key, a)
-    others, rest_b = _buckets(key, b)
-    pairs: list[Pair] = []
-    for k, mine in by_key.items():
-        theirs = others.pop(k, [])
-        # What the two have in common is paired; the shorter one ends the list.
-        pairs += [Pair(match, x, y) for x, y in zip(mine, theirs, strict=False)]
-        rest_a += mine[len(theirs) :]
-        rest_b += theirs[len(mine) :]
-    for left in others.values():
-        rest_b += left
-    return pairs, rest_a, rest_b
+def _paired(match: str, key: _Key, a: Sequence[Group], b: Sequence[Group]) -> list[Pair]:
+    """The pairs of a round."""
+    mine, theirs = _buckets(key, a), _buckets(key, b)
+    # Of what has one key the shorter list ends the pairing.
+    return [Pair(match, x, y) for k in mine if k in theirs for x, y in zip(mine[k], theirs[k], strict=False)]
 
 
-def _buckets(key: _Key, groups: Sequence[Group]) -> tuple[dict[Hashable, list[Group]], list[Group]]:
-    """The groups by key, the longest first, and those that have none in this round."""
+def _buckets(key: _Key, groups: Sequence[Group]) -> dict[Hashable, list[Group]]:
+    """The groups that the round can tell, by key, in their order."""
     buckets: dict[Hashable, list[Group]] = defaultdict(list)
-    without = []
     for g in groups:
-        k = key(g)
-        if k is None:
-            without.append(g)
-        else:
+        if (k := key(g)) is not None:
             buckets[k].append(g)
-    for bucket in buckets.values():
-        bucket.sort(key=lambda g: (-g.ns, g.key.text))
-    return buckets, without
+    return buckets

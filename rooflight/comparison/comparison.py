@@ -40,29 +40,14 @@ class GroupChange:
       + (time per call of B - that of A) x mean calls of both       the duration effect
 
     exactly, whichever run is called A.  Where a side has no calls, all of it is the count effect.
+
+    ``by_part`` is the difference by part: a group whose regime moved leaves one and enters another.
     """
 
     pair: Pair
-
-    @property
-    def by_part(self) -> dict[str, Fraction]:
-        """The difference by part: a group whose regime moved leaves one part and enters another."""
-        a, b = (g.by_part if g else {} for g in (self.pair.a, self.pair.b))
-        return {p: b.get(p, Fraction()) - a.get(p, Fraction()) for p in PARTS if p in a or p in b}
-
-    @property
-    def difference(self) -> Fraction:
-        return sum(self.by_part.values(), Fraction())
-
-    @property
-    def duration_effect(self) -> Fraction:
-        a, b = self.pair.a, self.pair.b
-        if a is None or b is None:
-            return Fraction()
-        if a.call_ns is None or b.call_ns is None:
-            # Without calls on either side only a launch from before the steps is left of it.
-            return self.difference if a.calls == b.calls else Fraction()
-        return (b.call_ns - a.call_ns) * (a.calls + b.calls) / 2
+    by_part: dict[str, Fraction]
+    difference: Fraction
+    duration_effect: Fraction
 
     @property
     def count_effect(self) -> Fraction:
@@ -136,8 +121,28 @@ def _change(a: Fraction, b: Fraction, found: Significance) -> Change:
 def _groups(a: Side, b: Side) -> tuple[GroupChange, ...]:
     if a.groups is None or b.groups is None:
         return ()
-    found = [GroupChange(pair) for pair in align(a.groups, b.groups)]
+    found = [_group_change(pair) for pair in align(a.groups, b.groups)]
     return tuple(sorted(found, key=_place))
+
+
+def _group_change(pair: Pair) -> GroupChange:
+    a, b = (g.by_part if g else {} for g in (pair.a, pair.b))
+    by_part = {p: b.get(p, _NOTHING) - a.get(p, _NOTHING) for p in WORK_PARTS if p in a or p in b}
+    difference = sum(by_part.values(), Fraction())
+    return GroupChange(pair, by_part, difference, _duration_effect(pair, difference))
+
+
+_NOTHING = Fraction()
+
+
+def _duration_effect(pair: Pair, difference: Fraction) -> Fraction:
+    a, b = pair.a, pair.b
+    if a is None or b is None:
+        return _NOTHING
+    if not a.calls or not b.calls:
+        # Without calls on either side only a launch from before the steps is left of it.
+        return difference if a.calls == b.calls else _NOTHING
+    return (b.ns / b.calls - a.ns / a.calls) * (a.calls + b.calls) / 2
 
 
 def _place(g: GroupChange) -> tuple[Fraction, tuple[str, ...], tuple[str, ...]]:

@@ -32,22 +32,20 @@ class Key(NamedTuple):
 class Group:
     """One group of one run, means over steps and ranks.
 
-    ``by_part`` is its own time per step in ns, ``calls`` the launches that start in a step; ``launch_ns`` is
-    the mean duration of a launch, alone or not, over the recording; ``flops`` and ``bytes`` are per launch,
-    ``None`` where unknown.  ``row`` is that of the rank in which it has most time: regime and roof are its.
+    ``ns`` is its own time per step, ``by_part`` the same by part, ``calls`` the launches that start in a
+    step; ``launch_ns`` is the mean duration of a launch, alone or not, over the recording; ``flops`` and
+    ``bytes`` are per launch, ``None`` where unknown.  ``row`` is that of the rank in which it has most time:
+    regime and roof are its.
     """
 
     key: Key
     row: Kernel
+    ns: Fraction
     by_part: dict[str, Fraction]
     calls: Fraction
     launch_ns: Fraction | None
     flops: Fraction | None
     bytes: Fraction | None
-
-    @property
-    def ns(self) -> Fraction:
-        return sum(self.by_part.values(), Fraction())
 
     @property
     def call_ns(self) -> Fraction | None:
@@ -89,6 +87,7 @@ def _group(key: Key, members: Sequence[_Member]) -> Group:
     return Group(
         key=key,
         row=max(members, key=lambda m: m.ns).row,
+        ns=sum(by_part.values(), Fraction()),
         by_part=dict(by_part),
         calls=sum((m.calls for m in members), Fraction()),
         launch_ns=_per_call(rows, [ns(r.time_us) for r in rows]),
