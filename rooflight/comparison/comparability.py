@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from statistics import median
 
 from rooflight.comparison.recordings import Recording
 from rooflight.comparison.side import Side
@@ -18,6 +20,8 @@ _NO_SOFTWARE = frozenset({"trace_id"})
 #: Ceilings that differ by less than this do not move a regime.
 _SAME_ROOF = 0.005
 _LISTED = 4
+#: A step of so many medians is no step like the others: a warm-up, a checkpoint, a neighbour.
+_SLOW = Fraction(3, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,8 @@ def notes(a: Side, b: Side) -> list[Note]:
         *_basis(a, b),
         *_quality("A", a),
         *_quality("B", b),
+        *_slow_steps("A", a),
+        *_slow_steps("B", b),
         *_software(a, b),
         *_roofs(a, b),
         *_groups(a, b),
@@ -122,6 +128,17 @@ def _quality(which: str, s: Side) -> Iterator[Note]:
         rank = f" (rank {r.rank.rank})" if len(s.recordings) > 1 else ""
         yield Note("unreliable", CAUTION, f"{which}{rank} allows no verdict: {why}")
         return
+
+
+def _slow_steps(which: str, s: Side) -> Iterator[Note]:
+    """Steps that pull the mean, and the parts with it, away from the typical step."""
+    if not s.steps:
+        return
+    usual = median(Fraction(t) for t in s.steps)
+    slow = sum(t > _SLOW * usual for t in s.steps)
+    if slow:
+        words = f"{slow} of {len(s.steps)} steps of {which} took over 1.5 times the median and pull the mean"
+        yield Note("slow_steps", CAUTION, words)
 
 
 def _software(a: Side, b: Side) -> Iterator[Note]:

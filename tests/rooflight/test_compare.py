@@ -457,6 +457,20 @@ def test_inferred_steps_are_said():
     assert compare(a, b).document.basis == "inferred_steps"
 
 
+def test_a_step_far_above_the_median_is_said():
+    """10, 10, 10, 15: none is over 1.5 x 10; 10, 10, 10, 16: one is."""
+    assert noted(timed(10, 10, 10, 15), timed(10, 10, 10)) == {}
+    assert noted(timed(10, 10, 10, 16), timed(10, 10, 10)) == {"slow_steps": "caution"}
+
+
+def test_every_code_of_a_note_is_on_the_page():
+    page = (shared.CHECKOUT / "docs/compare.md").read_text()
+    source = (shared.CHECKOUT / "rooflight/comparison/comparability.py").read_text()
+    codes = re.findall(r'Note\(f?"([a-z_.]+)', source)
+    assert len(codes) > 12
+    assert [c for c in codes if f"`{c}`" not in page] == []
+
+
 # ---- properties ----
 
 TIME = st.integers(0, 5_000).map(lambda ns: ns / 1000)

@@ -66,6 +66,15 @@ def test_the_normal_approximation_meets_the_count(monkeypatch: pytest.MonkeyPatc
     assert p_value(a, b) == pytest.approx(exact, abs=0.002)
 
 
+def test_the_normal_approximation_by_hand(monkeypatch: pytest.MonkeyPatch):
+    """1 2 3 and 4 5 6: no pair reversed, 4.5 from the middle, 4 after the correction for continuity; variance
+    9 / 12 x 7 = 5.25, z = 1.7457, p = 0.0809.  1 1 2 and 2 3 3: half a pair reversed, 3.5; three ties of two
+    take 18 / 30 off the 7, variance 0.75 x 6.4 = 4.8, z = 1.5975, p = 0.1101."""
+    monkeypatch.setattr(ranktest, "EXACT", 0)
+    assert p_value([1, 2, 3], [4, 5, 6]) == pytest.approx(0.0809, abs=5e-5)
+    assert p_value([1, 1, 2], [2, 3, 3]) == pytest.approx(0.1101, abs=1e-4)
+
+
 def test_the_shift_is_the_median_of_all_differences():
     """B - A: 4-1 5-1 9-1, 4-2 5-2 9-2 = 2 3 3 4 7 8: the middle two are 3 and 4."""
     found = shift([1, 2], [4, 5, 9])
