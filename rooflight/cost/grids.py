@@ -46,7 +46,7 @@ def with_grids(timeline: Timeline, costs: LaunchCosts, kernels: Mapping[int, Ker
     """
     gpu = timeline.gpu
     unknown = np.array([c.origin == UNKNOWN for c in costs.costs], bool)
-    named = [i for i, name in kernels.items() if name.family in _FAMILIES]
+    named = [i for i, name in kernels.items() if name.family in _FAMILIES and _tensors(name)]
     lacking = unknown[costs.index] & (gpu.kind == GpuKind.KERNEL) & (gpu.shape >= 0)
     rows = timeline.valid_gpu[lacking[timeline.valid_gpu]]
     rows = rows[among(gpu.name[rows], np.array(named, np.int64))]
@@ -74,12 +74,8 @@ def from_grid(name: KernelName, shape: LaunchShape) -> Cost | None:
     Example: vectorized_elementwise_kernel<4, CUDAFunctor_add<float>, Array<char*, 3>> on 1,024 blocks of
     128 threads takes 1,024 * 128 * 4 = 524,288 elements: 8 bytes of each read, 4 written.
     """
-    found = _CONTIGUOUS.match(name.name)
-    dtype = BY_NAME.get(name.dtype or "")
-    if found is None or dtype is None or _SEVERAL_TYPES.search(name.name):
-        return None
-    tensors = int(found[1])
-    if not shape.grid or not shape.block or not 1 <= tensors <= 4:
+    tensors, dtype = _tensors(name), BY_NAME.get(name.dtype or "")
+    if not tensors or dtype is None or not shape.grid or not shape.block:
         return None
     size = math.prod(shape.grid) * math.prod(shape.block) * PER_THREAD * dtype.size
     return Cost(
@@ -90,3 +86,11 @@ def from_grid(name: KernelName, shape: LaunchShape) -> Cost | None:
         dtype=dtype.name,
         family=name.family,
     )
+
+
+def _tensors(name: KernelName) -> int:
+    """How many tensors of one size and type the kernel takes, by its name; 0 where it does not tell."""
+    found = _CONTIGUOUS.match(name.name)
+    if found is None or name.dtype not in BY_NAME or _SEVERAL_TYPES.search(name.name):
+        return 0
+    return int(found[1]) if 1 <= int(found[1]) <= 4 else 0

@@ -87,9 +87,10 @@ def _clock_ratio(gpu: Gpu, dtype: str | None) -> float:
 def _of_memory(g: Group, gpu: Gpu | None, least_ns: float) -> str | None:
     """What it reads may be left in the cache by the kernel before, and what it writes may stay there: at most
     twice the cache need not go to memory."""
-    if gpu is None or not gpu.l2_mib or not gpu.mem_bw_gbs:
+    if gpu is None or not gpu.mem_bw_gbs:
         return None
-    saved_ns = _time(2 * gpu.l2_mib * _MIB, gpu.mem_bw_gbs * GIGA)
+    cache_mib = max(gpu.l2_mib or 0, gpu.llc_mib or 0)
+    saved_ns = _time(2 * cache_mib * _MIB, gpu.mem_bw_gbs * GIGA)
     return CACHE if least_ns - saved_ns <= g.t_ns else None
 
 
