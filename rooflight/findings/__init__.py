@@ -29,6 +29,11 @@ RULES = (
     "exposed_communication",
     "low_occupancy",
     "uneven_steps",
+    "underfilled",
+    "embedding_bound",
+    "few_rows",
+    "contiguous",
+    "small_collectives",
     "recording_options",
 )
 

@@ -87,8 +87,13 @@ class Facts:
 
     def launches(self, group: int) -> int:
         """How many launches of the group begin in the counted time."""
-        start = self.timeline.gpu.start[self.groups.rows[group].rows]
-        return int(Clipper(self.windows).within(start, start + 1).sum())
+        return int(self.begins(self.groups.rows[group].rows).sum())
+
+    def begins(self, rows: I64) -> Mask:
+        """Which of these GPU events begin in the counted time."""
+        start = self.timeline.gpu.start[rows]
+        inside: Mask = Clipper(self.windows).within(start, start + 1) > 0
+        return inside
 
     def kernels(self) -> Iterator[tuple[int, Group, Verdict]]:
         """The kernel groups of this device that have counted time, with their places."""
@@ -145,6 +150,20 @@ class Facts:
         return found
 
     @cached_property
+    def kernel_rows(self) -> I64:
+        """The kernels of this device that have counted time, in the order of their streams and starts."""
+        gpu = self.timeline.gpu
+        rows = self.rows(gpu.kind == np.int8(GpuKind.KERNEL))
+        rows = rows[self.own_ns[rows] > 0]
+        found: I64 = rows[np.lexsort((gpu.start[rows], gpu.stream[rows]))]
+        return found
+
+    @cached_property
     def op_names(self) -> I64:
         """Row-aligned with ``timeline.gpu``: the name of each event's op, -1 for none."""
         return values_at(self.timeline.host.name, self.links.op, -1)
+
+    @cached_property
+    def outer_names(self) -> I64:
+        """Row-aligned with ``timeline.gpu``: the name of the op around each event's op, -1 for none."""
+        return values_at(self.timeline.host.name, values_at(self.links.parent, self.links.op, -1), -1)

@@ -23,7 +23,7 @@ from rooflight.roofline.groups import Group
 )
 def casts(facts: Facts) -> Iterator[Found]:
     """Copy kernels between two types."""
-    casting = [i for i, g, _ in facts.kernels() if g.name.family == "copy" and _is_cast(g)]
+    casting = [i for i, g, _ in facts.kernels() if g.name.family == "copy" and is_cast(g)]
     if casting:
         time = sum(facts.group_ns(i) for i in casting)
         yield Found(
@@ -34,7 +34,7 @@ def casts(facts: Facts) -> Iterator[Found]:
         )
 
 
-def _is_cast(g: Group) -> bool:
+def is_cast(g: Group) -> bool:
     """aten::copy_ (target, source) of two types, or a kernel whose name tells two."""
     if "->" in (g.name.dtype or ""):
         return True

@@ -1,0 +1,54 @@
+"""Tensors that are copied so that their elements lie in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from rooflight.findings.facts import Facts
+from rooflight.findings.model import Found, Seen
+from rooflight.findings.registry import rule
+from rooflight.findings.rules.casts import is_cast
+from rooflight.trace.tables import I64, Mask
+
+_ASKING = ("aten::contiguous", "aten::clone")
+_COPYING = ("aten::copy_",)
+
+
+@rule(
+    "contiguous-copies",
+    "Tensors are copied to lie in order",
+    regime="memory",
+    why="contiguous() after a transpose, and reshape() where no view will do, read and write the whole "
+    "tensor and compute nothing.",
+    fix="Leave out contiguous() before ops that take strides (matrix products, scaled_dot_product_attention, "
+    "elementwise ops); split heads by view and transpose only; keep a weight that is transposed each time in "
+    "the order that is wanted; torch.compile folds such copies into their neighbours.",
+    false_alarms="A kernel that would read the strided tensor instead may take longer than it does now; "
+    "some kernels ask for tensors in order.",
+)
+def contiguous(facts: Facts) -> Iterator[Found]:
+    """Copy kernels between tensors of one type that aten::contiguous or aten::clone asked for."""
+    copies = [g.name.family == "copy" and not is_cast(g) for g in facts.groups.rows]
+    rows = facts.kernel_rows
+    rows = rows[np.array(copies, bool)[facts.groups.of_event[rows]]] if any(copies) else rows[:0]
+    rows = rows[_asked_for(facts, rows)]
+    if rows.size:
+        time = int(facts.own_ns[rows].sum())
+        groups = np.unique(facts.groups.of_event[rows]).tolist()
+        text = f"{facts.times(int(facts.begins(rows).sum()))}, {facts.each(time)}, {facts.share(time)}"
+        yield Found(
+            seen=(Seen(text, groups=facts.most(groups)),),
+            time_ns=time,
+            saving_ns=time,
+            assumption="none of them is needed: what comes next reads the tensor as it lies",
+        )
+
+
+def _asked_for(facts: Facts, rows: I64) -> Mask:
+    """Which of the GPU events an op launched that asks for order, or the copy right inside of one."""
+    own, around = facts.op_names[rows], facts.outer_names[rows]
+    asking, copying = (facts.timeline.name_ids(*names) for names in (_ASKING, _COPYING))
+    found: Mask = np.isin(own, asking) | (np.isin(own, copying) & np.isin(around, asking))
+    return found

@@ -1,0 +1,73 @@
+"""Many collectives that each carry little."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from rooflight.cost.estimate import estimate
+from rooflight.cost.model import Cost, OpCall
+from rooflight.findings.facts import Facts
+from rooflight.findings.model import Found, Seen
+from rooflight.findings.registry import rule
+from rooflight.trace.tables import I64, GpuKind
+
+_MANY = 8
+_SMALL = 1 << 20
+
+
+@rule(
+    "small-collectives",
+    "Many small messages between ranks",
+    regime="communication",
+    why="Below about a megabyte a collective takes the time of its start and of its hops, not of its bytes.",
+    fix="Send them together: larger buckets in DDP (bucket_cap_mb), larger units in FSDP, coalesced "
+    "collectives (torch.distributed._coalescing_manager, all_reduce of one flattened tensor); metrics "
+    "once in many steps.",
+    false_alarms="Their time may be waiting for a slower rank, which larger messages leave as it is.",
+)
+def small_collectives(facts: Facts) -> Iterator[Found]:
+    """Eight collectives or more per step with messages under 1 MiB: the time in which only they run."""
+    gpu = facts.timeline.gpu
+    rows = facts.rows(gpu.kind == np.int8(GpuKind.KERNEL))
+    rows = rows[facts.begins(rows)]
+    size = _messages(facts, rows)
+    small = rows[(size > 0) & (size < _SMALL)]
+    if small.size < _MANY * facts.counted:
+        return
+    time = facts.exposed_ns(small, "communication")
+    largest = int(size[(size > 0) & (size < _SMALL)].max())
+    text = (
+        f"{facts.times(small.size)}, the largest of {largest:,} bytes; {facts.each(time)}, "
+        f"{facts.share(time)}, only they run"
+    )
+    yield Found(
+        seen=(Seen(text, groups=facts.most(np.unique(facts.groups.of_event[small]).tolist())),),
+        time_ns=time,
+        saving_ns=time,
+        assumption="sent together they hide behind computation",
+    )
+
+
+def _messages(facts: Facts, rows: I64) -> I64:
+    """Bytes of the message of each GPU event, -1 where it is none or unknown.
+
+    A kernel that carries its collective's own args speaks for itself, else the inputs of its op do, which all
+    of a group share.
+    """
+    by_group = [
+        _message(g.cost) if v.regime == "communication" else -1
+        for g, v in zip(facts.groups.rows, facts.verdicts, strict=True)
+    ]
+    by_comm = [_message(estimate(OpCall("record_param_comms", comm=c))) for c in facts.timeline.comms]
+    of_group = np.array([*by_group, -1], np.int64)[facts.groups.of_event[rows]]
+    own = np.array([*by_comm, -1], np.int64)[facts.timeline.gpu.comm[rows]]
+    size: I64 = np.where(own >= 0, own, of_group)
+    return size
+
+
+def _message(cost: Cost) -> int:
+    """The larger of what goes in and what comes out."""
+    known = [size for size in (cost.bytes_read, cost.bytes_written) if size is not None]
+    return max(known) if len(known) == 2 else -1
