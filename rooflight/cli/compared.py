@@ -6,8 +6,6 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from rooflight.cli.summary import counted, step_times
-from rooflight.cli.summary import ms as us_as_ms
 from rooflight.cli.terminal import Terminal, fit, safe
 from rooflight.comparison import Comparison, GroupChange
 from rooflight.comparison.alignment import MATCHES
@@ -18,6 +16,8 @@ from rooflight.comparison.significance import CANNOT_SAY, LIKELY, SIGNIFICANT, W
 from rooflight.comparison.words import headline, ms, signed_ms, signed_pct
 from rooflight.protocol import IDLE_PARTS
 from rooflight.regimes.steps import GROUPS
+from rooflight.report.summary import counted, step_times
+from rooflight.report.summary import ms as us_as_ms
 from rooflight.units import us
 
 TOP_KERNELS = 12

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 from rooflight.cli.compared import LABELS, TOP_KERNELS, between, described, match, matches, number, roof
 from rooflight.cli.markdown import code, plain
-from rooflight.cli.summary import counted
 from rooflight.comparison import Comparison, GroupChange
 from rooflight.comparison.words import headline, signed_ms
+from rooflight.report.summary import counted
 
 
 def markdown(c: Comparison) -> str:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from rooflight.cli.summary import Summary, counted, first_step, missing, ms, rate, summarise, title, verdict
-from rooflight.cli.table import TOP_KERNELS, WATERFALL
+from rooflight.cli.table import TOP_FINDINGS, TOP_KERNELS, WATERFALL
 from rooflight.cli.terminal import fit, safe
-from rooflight.protocol import Document, Kernel, Parts, Rank
+from rooflight.protocol import Document, Finding, Kernel, Parts, Rank
+from rooflight.report.summary import (
+    Summary,
+    counted,
+    first_step,
+    missing,
+    ms,
+    rate,
+    share_pct,
+    summarise,
+    title,
+    verdict,
+)  # fmt: skip
 
 _NAME_WIDTH = 80
 _DASH = "–"
@@ -45,6 +56,8 @@ def _rank(rank: Rank) -> Iterator[str]:
     yield ""
     if s.parts:
         yield from _parts(s.parts, s)
+    if rank.findings:
+        yield from _findings(rank.findings, s)
     if s.kernels:
         yield from _kernels(s)
 
@@ -57,6 +70,21 @@ def _parts(parts: Parts, s: Summary) -> Iterator[str]:
         if value > 0 and s.wall_us:
             yield f"| {name} | {value / 1000:.3f} | {100 * value / s.wall_us:.1f} |"
     yield f"| wall | {s.wall_us / 1000:.3f} | 100.0 |"
+    yield ""
+
+
+def _findings(findings: Sequence[Finding], s: Summary) -> Iterator[str]:
+    yield f"What to do first; savings {s.unit} are upper bounds, they overlap and do not add:"
+    yield ""
+    for f in findings[:TOP_FINDINGS]:
+        share = share_pct(f, s)
+        saving = ms(f.saving_us) if share is None else f"{ms(f.saving_us)}, {share:.1f} %"
+        seen = f": {plain(f.evidence[0].text)}" if f.evidence else ""
+        yield f"1. **{plain(f.title)}** ({saving}){seen}. {plain(f.fix)}"
+    left = len(findings) - TOP_FINDINGS
+    if left > 0:
+        yield ""
+        yield f"Not shown: {counted(left, 'more finding')}."
     yield ""
 
 

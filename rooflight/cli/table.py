@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from rooflight.cli.stragglers import Stragglers, stragglers
-from rooflight.cli.summary import (
+from rooflight.cli.terminal import Terminal, fit, safe
+from rooflight.protocol import IDLE_PARTS, Coverage, Document, Finding, Flag, Kernel, Parts, Rank
+from rooflight.regimes.steps import GROUPS
+from rooflight.report.stragglers import Stragglers, stragglers
+from rooflight.report.summary import (
     Summary,
     counted,
+    first_sentence,
     first_step,
     missing,
     ms,
     rate,
+    share_pct,
     summarise,
     title,
     verdict,
 )  # fmt: skip
-from rooflight.cli.terminal import Terminal, fit, safe
-from rooflight.protocol import IDLE_PARTS, Coverage, Document, Flag, Kernel, Parts, Rank
-from rooflight.regimes.steps import GROUPS
 
 #: From what the device did not do down to its work, as the page's waterfall falls.
 WATERFALL = (
@@ -28,10 +31,13 @@ WATERFALL = (
 )  # fmt: skip
 TOP_RANKS = 16
 TOP_KERNELS = 12
+TOP_FINDINGS = 5
 TOP_FLAGS = 12
 _DASH = "–"
-_COLUMNS = "  share  regime         roof  {}    GB/s  "
-_BEFORE_NAME = 2 + 10 + len(_COLUMNS.format("TFLOP/s"))
+_COLUMNS = " share  regime          roof  {}   GB/s  "
+_BEFORE_NAME = 2 + 9 + len(_COLUMNS.format("TFLOP/s"))
+_NAMESPACE = re.compile(r"\w+::(?=\w)")
+_BEFORE_FINDING = 2 + 11 + 6 + 2
 
 
 def table(document: Document, terminal: Terminal | None = None) -> str:
@@ -93,6 +99,7 @@ def _rank(rank: Rank, term: Terminal) -> Iterator[str]:
     yield from _headline(rank, s, term)
     if s.parts:
         yield from _waterfall(s.parts, s, term)
+    yield from _findings(rank.findings, s, term)
     yield from _kernels(s, term)
     yield ""
     yield from _coverage(rank.coverage, s)
@@ -135,6 +142,7 @@ def _waterfall(parts: Parts, s: Summary, term: Terminal) -> Iterator[str]:
     yield ""
     yield term.strong(f"Where the wall time of {what} goes: {ms(s.wall_us)}")
     width = term.width - 2 - 14 - 12 - 8
+    decimals = 2 if s.wall_us >= 10_000 else 3
     start = 0.0
     for name in WATERFALL:
         value = getattr(parts, name)
@@ -142,9 +150,15 @@ def _waterfall(parts: Parts, s: Summary, term: Terminal) -> Iterator[str]:
             continue
         drawn = bar(start / s.wall_us, (start + value) / s.wall_us, width, idle=name in IDLE_PARTS)
         share = f"{100 * value / s.wall_us:.1f} %"
-        yield f"  {name:<14}{term.paint(drawn, GROUPS[name])}{ms(value):>12}{share:>8}"
+        yield f"  {name:<14}{term.paint(drawn, GROUPS[name])}{_in_column(value, decimals):>9} ms{share:>8}"
         start += value
     yield "  solid: the device works; shaded: it waits"
+
+
+def _in_column(us: float, decimals: int) -> str:
+    """Milliseconds with the decimals of their column; what would vanish in them is said to be less."""
+    least = 10**-decimals
+    return f"<{least:.{decimals}f}" if 0 < us / 1000 < least / 2 else f"{us / 1000:,.{decimals}f}"
 
 
 def bar(start: float, end: float, width: int, *, idle: bool) -> str:
@@ -154,6 +168,30 @@ def bar(start: float, end: float, width: int, *, idle: bool) -> str:
         first = min(first, width - 1)
         return (" " * first + "▏").ljust(width)
     return (" " * first + ("▒" if idle else "█") * (last - first)).ljust(width)[:width]
+
+
+def _findings(findings: Sequence[Finding], s: Summary, term: Terminal) -> Iterator[str]:
+    if not findings:
+        return
+    yield ""
+    yield term.strong(f"What to do first: what each would save {s.unit} at most; they overlap and do not add")
+    for f in findings[:TOP_FINDINGS]:
+        title = fit(f.title, term.width - _BEFORE_FINDING)
+        shown = term.paint(title, f.regime or "")
+        yield f"  {ms(f.saving_us):>11}{_percent(share_pct(f, s)):>6}  {shown}"
+        yield from _below(f"seen: {f.evidence[0].text}" if f.evidence else "", term)
+        yield from _below(first_sentence(f.fix), term)
+    if len(findings) > TOP_FINDINGS:
+        more = counted(len(findings) - TOP_FINDINGS, "finding", "more ")
+        yield f"  {more} in the JSON"
+
+
+def _below(text: str, term: Terminal) -> Iterator[str]:
+    """Text under the title of a finding, in two lines at most."""
+    indent = " " * _BEFORE_FINDING
+    width = term.width - len(indent)
+    for line in textwrap.wrap(fit(text, 2 * width - 24), width):
+        yield f"{indent}{line}"
 
 
 def _kernels(s: Summary, term: Terminal) -> Iterator[str]:
@@ -167,13 +205,13 @@ def _kernels(s: Summary, term: Terminal) -> Iterator[str]:
     yield ""
     yield term.strong(f"{what.capitalize()}: {counted(len(s.kernels), 'group')}, {counted(launches, 'call')}")
     unit, name = ("GFLOP/s", "op") if s.on_cpu else ("TFLOP/s", "kernel · op")
-    yield f"  {'ms' if steps == 1 else 'ms/step':>10}{_COLUMNS.format(unit)}{name}"
+    yield f"  {'ms' if steps == 1 else 'ms/step':>9}{_COLUMNS.format(unit)}{name}"
     for k in shown:
         yield _kernel(k, steps, s.on_cpu, term)
     rest = s.kernels[TOP_KERNELS:]
     if rest:
         left = sum(k.time_us for k in rest)
-        yield f"  {left / 1000 / steps:>10.3f}  in {counted(len(rest), 'group', 'more ')}, not shown"
+        yield f"  {left / 1000 / steps:>9.3f}  in {counted(len(rest), 'group', 'more ')}, not shown"
     if steps > 1:
         yield f"  ms/step: time over the whole recording, divided by its {steps} steps"
 
@@ -182,19 +220,27 @@ def _kernel(k: Kernel, steps: int, on_cpu: bool, term: Terminal) -> str:
     above = "!" if k.above_peak else ""
     # A bound of 0 is none: no work was counted that a known roof limits.
     roof = _DASH if not k.roof_fraction else f"{100 * k.roof_fraction:.0f} %{above}"
-    regime = term.paint(f"{safe(k.regime):<12}", k.regime)
-    rates = f"{roof:>7}{rate(k.achieved_tflops, on_cpu=on_cpu):>9}{_number(k.achieved_gbs, int(on_cpu)):>8}"
-    name = _named(title(k), None if k.op == k.name else k.op, max(16, term.width - _BEFORE_NAME))
-    return f"  {k.time_us / 1000 / steps:>10.3f}{_percent(k.share_pct):>7}  {regime}{rates}  {name}"
+    regime = term.paint(f"{safe(k.regime):<13}", k.regime)
+    rates = f"{roof:>7}{rate(k.achieved_tflops, on_cpu=on_cpu):>9}{_number(k.achieved_gbs, int(on_cpu)):>7}"
+    op = None if k.op is None or k.op == k.name else k.op.removeprefix("aten::")
+    name = _named(title(k), op, max(16, term.width - _BEFORE_NAME))
+    return f"  {k.time_us / 1000 / steps:>9.3f}{_percent(k.share_pct):>6}  {regime}{rates}  {name}"
 
 
 def _named(name: str, op: str | None, width: int) -> str:
     """Name and op in ``width``; when they do not fit both are cut, the name less."""
     if op is None or op == name:
-        return fit(name, width)
+        return fit(_without_spaces(name, width), width)
     name_width = max(width - len(op) - 3, 2 * width // 3)
-    shown = fit(name, name_width)
+    shown = fit(_without_spaces(name, name_width), name_width)
     return f"{shown} · {fit(op, width - len(shown) - 3)}"
+
+
+def _without_spaces(name: str, width: int) -> str:
+    """``name`` without its leading namespaces, as many as keep it from fitting."""
+    while len(name) > width and (found := _NAMESPACE.match(name)):
+        name = name[found.end() :]
+    return name
 
 
 def _coverage(c: Coverage, s: Summary) -> Iterator[str]:

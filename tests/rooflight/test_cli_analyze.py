@@ -16,11 +16,23 @@ import pytest
 from rooflight.cli.analyze import read_calibration, render, trace_files, write
 from rooflight.cli.main import main
 from rooflight.cli.markdown import code, markdown, plain
-from rooflight.cli.summary import mean_parts, ms, step_times, summarise, verdict
 from rooflight.cli.table import WATERFALL, bar, table
 from rooflight.cli.terminal import Terminal, fit, of_stream, safe
 from rooflight.errors import Malformed, Refused, TooLarge
-from rooflight.protocol import PARTS, Collective, Cpu, CpuStep, Document, Flag, Parts, Roofs, decode
+from rooflight.protocol import (
+    PARTS,
+    Collective,
+    Cpu,
+    CpuStep,
+    Document,
+    Evidence,
+    Finding,
+    Flag,
+    Parts,
+    Roofs,
+    decode,
+)
+from rooflight.report.summary import mean_parts, ms, step_times, summarise, verdict
 from tests import shared
 from tests.factories import a_document, a_kernel, a_rank
 
@@ -107,6 +119,49 @@ def test_kernels_come_by_time_per_step_and_the_rest_is_counted():
     assert "in 3 more groups" in table(doc)  # 15 - 12
 
 
+def a_finding(saving_us: float | None, title: str = "Slow <b>") -> Finding:
+    seen = [Evidence("three launches wait"), Evidence("and more")]
+    return Finding("slow", title, saving_us, "they never wait", seen, "Launch sooner; wait less.", "host")
+
+
+def test_findings_say_what_they_save_what_was_seen_and_the_first_thing_to_do():
+    doc = a_document()
+    doc.ranks[0].findings = [a_finding(17_480.0), a_finding(None, "Unknown saving")]
+    rows = lines_of(doc)
+    at = next(i for i, x in enumerate(rows) if "Slow <b>" in x)
+    assert rows[at].split()[:4] == ["17.48", "ms", "10", "%"]  # 17.48 / 174.8 = 10 %
+    assert rows[at + 1].strip() == "seen: three launches wait"
+    assert rows[at + 2].strip() == "Launch sooner."
+    assert next(x for x in rows if "Unknown saving" in x).split()[:2] == ["–", "–"]
+
+
+def test_five_findings_are_shown_and_the_others_counted():
+    doc = a_document()
+    doc.ranks[0].findings = [a_finding(8000.0 - i, f"Finding {i}") for i in range(7)]
+    assert re.findall(r"Finding \d", table(doc)) == [f"Finding {i}" for i in range(5)]
+    assert "2 more findings" in table(doc)  # 7 - 5
+    assert "Not shown: 2 more findings." in markdown(doc)
+    assert "1. **Finding 4** (8.00 ms, 4.6 %)" in markdown(doc)  # 7.996 / 174.8 = 4.57 %
+    assert "Finding 5" not in markdown(doc)
+
+
+def test_a_long_name_loses_its_namespaces_before_its_end():
+    doc = a_document(kernels=1)
+    k = doc.ranks[0].kernels[0]
+    k.short_name = "cudnn::detail::" + "x" * 20 + "_the_end‹float›"
+    k.op = None
+    shown = next(x for x in lines_of(doc) if "_the_end" in x)
+    assert shown.endswith(" detail::" + "x" * 20 + "_the_end‹float›"), "44 characters fit, 51 do not"
+
+
+def test_a_part_that_would_vanish_in_its_column_is_said_to_be_less():
+    doc = a_document(steps=1)
+    parts = doc.ranks[0].steps[0].parts_us
+    assert parts is not None
+    parts.sync = 4.0  # 0.004 ms, in a column of two decimals
+    assert line(doc, "sync").split()[-4:-2] == ["<0.01", "ms"]
+
+
 def test_unknown_is_a_dash():
     doc = a_document(kernels=1)
     k = doc.ranks[0].kernels[0]
@@ -147,7 +202,7 @@ def test_a_recording_without_steps_shows_its_whole():
     text = table(doc)
     assert "Where the wall time of the recording goes" in text
     assert "per step" not in text
-    assert re.search(r"^\s+ms  share", text, re.MULTILINE), "kernel times are not divided"
+    assert re.search(r"^\s+ms share", text, re.MULTILINE), "kernel times are not divided"
 
 
 def test_a_recording_of_the_cpu_speaks_of_the_cpu():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rooflight.protocol import PARTS, CpuStep, Document, Kernel, Parts, Rank, Step
+from rooflight.protocol import PARTS, CpuStep, Document, Finding, Kernel, Parts, Rank, Step
 from rooflight.regimes.advice import WITHHELD, advice, meaning
 from rooflight.regimes.steps import GROUPS
 from rooflight.units import GIGA, TERA
@@ -125,6 +125,19 @@ def verdict(summary: Summary) -> str:
 def first_step(summary: Summary) -> str:
     """What to do first."""
     return WITHHELD if summary.withheld else advice(summary.regime, on_cpu=summary.on_cpu)
+
+
+def share_pct(finding: Finding, summary: Summary) -> float | None:
+    """What a finding would save at most, as a share of the wall time; ``None`` where nothing tells."""
+    if finding.saving_us is None or not summary.wall_us:
+        return None
+    return 100 * finding.saving_us / summary.wall_us
+
+
+def first_sentence(text: str) -> str:
+    """As far as the first full stop or semicolon that ends a clause; for a line that has no room for more."""
+    ends = [at for at in (text.find(". "), text.find("; ")) if at > 0]
+    return f"{text[: min(ends)]}." if ends else text
 
 
 def missing(document: Document) -> str:

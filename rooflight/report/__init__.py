@@ -1,0 +1,1 @@
+"""An analysis for a reader: what a screen says first, and the report in one file (``html``)."""
