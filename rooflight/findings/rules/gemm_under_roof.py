@@ -10,6 +10,7 @@ from rooflight.findings.registry import rule
 
 #: Shorter products are a matter of launching, not of their kernel.
 _LONG_NS = 20_000
+_WORDS = 80
 _PRODUCTS = frozenset({"gemm", "conv_fwd", "conv_bwd", "conv_dgrad", "conv_wgrad"})
 
 
@@ -47,4 +48,9 @@ def gemm_under_roof(facts: Facts) -> Iterator[Found]:
 def _words(facts: Facts, i: int) -> str:
     g = facts.groups.rows[i]
     reached = 100 * (g.bound.bound_ns or 0.0) / g.t_ns
-    return f"{facts.label(i)} {(g.dims or '')[:80]}: {reached:.0f} % of its roof"
+    return f"{facts.label(i)} {_tensors(g.dims)}: {reached:.0f} % of its roof"
+
+
+def _tensors(dims: str | None) -> str:
+    """The dims of the arguments that are tensors."""
+    return (dims or "").replace(", []", "").replace("[], ", "")[:_WORDS]
