@@ -34,6 +34,9 @@ RULES = (
     "few_rows",
     "contiguous",
     "small_collectives",
+    "materialised_attention",
+    "unfused_optimizer",
+    "graph_breaks",
     "recording_options",
 )
 

@@ -103,11 +103,14 @@ class Facts:
                 yield i, group, verdict
 
     def excess_ns(self, group: int) -> float:
-        """Counted time of the group above what its roofs ask for; 0 where its bound is unknown."""
+        """Counted time of the group above what its roofs ask for; 0 where its bound is unknown.
+
+        Launches of one group may differ in size: their bounds and times are compared in total.
+        """
         g, verdict = self.groups.rows[group], self.verdicts[group]
-        if verdict.regime == "unknown" or g.bound.bound_ns is None or g.t_ns <= 0:
+        if verdict.regime == "unknown" or g.total_bound_ns is None or g.total_ns <= 0:
             return 0.0
-        return self.group_ns(group) * max(0.0, 1 - g.bound.bound_ns / g.t_ns)
+        return self.group_ns(group) * max(0.0, 1 - g.total_bound_ns / g.total_ns)
 
     def most(self, groups: Iterable[int], n: int = 5) -> tuple[int, ...]:
         """The ``n`` groups with the most counted time, largest first."""

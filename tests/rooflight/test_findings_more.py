@@ -11,7 +11,11 @@ from typing import Any
 import pytest
 
 from rooflight import analyze, read
+from rooflight.findings import Facts
+from rooflight.findings.rules.materialised_attention import materialised_attention
+from rooflight.findings.rules.unfused_optimizer import unfused_optimizer
 from rooflight.protocol import Finding
+from rooflight.results.stages import Options, Stages
 from tests.recording import Recording
 from tests.shared import traces_dir
 
@@ -202,6 +206,197 @@ def test_no_small_collectives(scene: Recording) -> None:
     assert "small-collectives" not in scene.findings()
 
 
+# --- materialised-attention ----------------------------------------------------------------------
+
+SOFTMAX = "void (anonymous namespace)::softmax_warp_forward<float, float, float, 10, false, false>"
+NORM = "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float, float>"
+SCORES = [8, 1024, 1024]
+FIRST = [[8, 1024, 64], [8, 64, 1024]]
+LAST = [SCORES, [8, 1024, 64]]
+
+
+def attention(
+    *,
+    between: str = ADD,
+    softmax: tuple[str, list[int]] = ("aten::_softmax", SCORES),
+    last: list[list[int]] = LAST,
+    product: float = 100,
+    stream: int = 7,
+) -> Recording:
+    """Two products of so many us in bf16; between them a scale of 40 and a softmax of 50."""
+    scene = Recording().step(0, 0, 1000)
+    scene.op("aten::bmm", 0, FIRST, BF16).kernel(GEMM, 1, 2, product)
+    scene.op("aten::mul", 10, [SCORES, []], BF16).kernel(between, 11, 2 + product, 40)
+    scene.op(softmax[0], 20, [softmax[1], [], []], BF16).kernel(SOFTMAX, 21, 42 + product, 50)
+    scene.op("aten::bmm", 30, last, BF16).kernel(GEMM, 31, 92 + product, product, stream=stream)
+    return scene.kernel("other", 40, 200 + 2 * product, 100)
+
+
+@pytest.mark.parametrize("op", ["aten::_softmax", "aten::_softmax_backward_data"])
+def test_materialised_attention(op: str) -> None:
+    """Scale and softmax go, 90; the scores, 8 x 1024 x 1024 of 2 B, are not written, not read: 5.56 each."""
+    scene = attention(softmax=(op, SCORES))
+    found = scene.findings()["materialised-attention"]
+    assert found.saving_us == pytest.approx(90 + 2 * memory_us(2 * 8 * 1024 * 1024), abs=0.01)
+    assert (
+        shown(found) == f"aten::bmm → {op} [8, 1024, 1024] → aten::bmm: 1 per step, up to 0.101 ms per step"
+    )
+    assert set(ops_of(scene, found)) == {"aten::bmm", op}
+
+
+def test_products_still_take_the_time_of_their_flops() -> None:
+    """Each product has 2 x 8 x 1024 x 1024 x 64 FLOPs: 1.36 us of 989.4 x 0.796 TFLOP/s.  Of 5 us no more
+    than the rest can go, though the scores would take 5.56."""
+    rest = 5 - 1_073_741_824 / (989.4e12 * 0.796) * 1e6
+    found = attention(product=5).findings()["materialised-attention"]
+    assert found.saving_us == pytest.approx(90 + 2 * rest, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    "scene",
+    [
+        attention(softmax=("aten::_softmax", [8, 1024, 512])),  # of something else
+        attention(last=[[8, 1024, 512], [8, 512, 64]]),  # the second product takes something else
+        attention(between=NORM),  # not only elementwise kernels in between
+        attention(stream=9),  # the second product is on another stream
+    ],
+    ids=["softmax", "product", "between", "stream"],
+)
+def test_no_materialised_attention(scene: Recording) -> None:
+    assert "materialised-attention" not in scene.findings()
+
+
+# --- unfused-optimizer ---------------------------------------------------------------------------
+
+PARAMETERS = 1 << 20
+
+
+def updated(
+    n: int, *, name: str = "Optimizer.step#Adam.step", last: str = "aten::addcdiv_", shapes: bool = True
+) -> Recording:
+    """``n`` kernels of 12 us over 1,048,576 floats each, the last of them by another op."""
+    scene = Recording().step(0, 0, 1000).host(name, 0, 500, cat="user_annotation")
+    whole = [PARAMETERS]
+    for i in range(n):
+        op, dims = ("aten::mul_", [whole, []]) if i < n - 1 else (last, [whole, whole, whole, []])
+        scene.op(op, 10 * i, dims if shapes else []).kernel(ADD, 10 * i + 1, 12 * i + 2, 12)
+    return scene.kernel("other", 501, 502, 498)
+
+
+def test_unfused_adam() -> None:
+    """20 kernels, 240 us.  addcdiv_ writes 4 MiB: the parameters.  The fused kernel moves 7 x 4 MiB: 9.74."""
+    found = updated(20).findings()["unfused-optimizer"]
+    assert found.saving_us == pytest.approx(240 - memory_us(7 * 4 * PARAMETERS), abs=0.01)
+    assert "7 x 4,194,304 bytes" in found.assumption
+    assert shown(found) == "20 kernels per call of the optimizer, 0.24 ms per step, 24 %"
+
+
+def test_other_optimizers_save_what_is_above_the_bytes_of_their_kernels() -> None:
+    """19 mul_ read and write 4 MiB: 2.78 us.  addcdiv_ reads three times 4 MiB and writes 4: 5.56 us."""
+    found = updated(20, name="Optimizer.step#RMSprop.step").findings()["unfused-optimizer"]
+    bytes_us = 19 * memory_us(2 * 4 * PARAMETERS) + memory_us(4 * 4 * PARAMETERS)
+    assert found.saving_us == pytest.approx(240 - bytes_us, abs=0.01)
+
+
+def test_without_sizes_the_kernels_are_counted() -> None:
+    found = updated(20, shapes=False).findings()["unfused-optimizer"]
+    assert found.saving_us is None
+    assert shown(found) == "20 kernels per call of the optimizer, 0.24 ms per step, 24 %"
+
+
+@pytest.mark.parametrize(
+    "scene",
+    [updated(19), updated(20, last="aten::_fused_adam_"), updated(20, name="Loss.step#Adam.step")],
+    ids=["few", "fused", "no optimizer"],
+)
+def test_no_unfused_optimizer(scene: Recording) -> None:
+    assert "unfused-optimizer" not in scene.findings()
+
+
+# --- graph-breaks --------------------------------------------------------------------------------
+
+REGION = "Torch-Compiled Region: "
+GRAPH = "## Call CompiledFxGraph f0123 ##"
+
+
+def compiled(first: str, second: str, *, eager: float, nested: bool = True, graphs: bool = True) -> Recording:
+    """A region of 400 and another: inside it from 200 to 300, or after it from 600 to 700.  Each has its
+    graph in its first 50.  A single op begins at ``eager``, its kernel takes 80."""
+    scene, at = Recording().step(0, 0, 1000), 200 if nested else 600
+    scene.host(REGION + first, 0, 400).host(REGION + second, at, 100)
+    for begin in (0, at):
+        if graphs:
+            scene.host(GRAPH, begin + 1, 49)
+        scene.host("triton_poi_fused_add_0", begin + 2, 20).kernel(
+            "triton_poi_fused_add_0", begin + 3, begin + 5, 30
+        )
+    return scene.op("aten::mul", eager, [[64], []]).kernel(ADD, eager + 1, eager + 3, 80)
+
+
+@pytest.mark.parametrize(
+    "scene",
+    [compiled("0/0", "1/0", eager=60), compiled("0/0", "1/0", eager=450, nested=False)],
+    ids=["inside", "between"],
+)
+def test_graph_breaks(scene: Recording) -> None:
+    """After a break the next piece runs inside the region of the one before; pieces of a program's own stand
+    one after the other."""
+    found = scene.findings()["graph-breaks"]
+    assert found.saving_us is None
+    assert shown(found) == (
+        "regions of 2 compiled functions: 2 per step; kernels of single ops between or inside them: "
+        "1 per step, 0.08 ms per step, 8 %"
+    )
+    assert ops_of(scene, found) == ["aten::mul"]
+
+
+@pytest.mark.parametrize(
+    "scene",
+    [
+        compiled("0/0", "1/0", eager=10),  # inside the graph: a kernel that the compiler calls
+        compiled("0/0", "1/0", eager=60, graphs=False),  # inside, and no graph is marked
+        compiled("0/0", "1/0", eager=800, nested=False),  # after the last region
+        compiled("0/0", "0/0", eager=450, nested=False),  # one function, called twice
+        compiled("0/1", "0/1", eager=450, nested=False),  # its second compilation, for sizes that change
+    ],
+    ids=["in graph", "no graphs", "after", "one function", "second compilation"],
+)
+def test_no_graph_breaks(scene: Recording) -> None:
+    assert "graph-breaks" not in scene.findings()
+
+
+def test_regions_of_two_steps_have_nothing_between_them() -> None:
+    scene = compiled("0/0", "1/0", eager=800, nested=False).step(1, 1000, 1000)
+    scene.host(f"{REGION}0/0", 1000, 100).kernel("other", 1001, 1002, 500)
+    assert "graph-breaks" not in scene.findings()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "text"),
+    [
+        ("0/2", "0/2", "one function was compiled 3 times or more; what ran: 0/2"),
+        ("7/0", "7/1", "one function was compiled 2 times or more; what ran: 7/0, 7/1"),
+    ],
+)
+def test_compiled_again(first: str, second: str, text: str) -> None:
+    assert shown(compiled(first, second, eager=800, nested=False).findings()["graph-breaks"]) == text
+
+
+# --- what holds for all ------------------------------------------------------------------------------
+
+
+def test_launches_of_one_group_that_differ_in_size_are_compared_in_total() -> None:
+    """Adds without an op, their sizes told by the grid: 128 threads x 4 floats a block.  Twice 512 blocks,
+    262,144 floats, 3 MiB in 4 us: tiny; once 32,768 blocks, 192 MiB in 100 us.  108 us less the time of
+    198 MiB can go; the median's share of 108 would be twice as much."""
+    scene = Recording().step(0, 0, 108)
+    shape = {"block": [128, 1, 1], "registers per thread": 32, "shared memory": 0}
+    for i, (at, blocks, dur) in enumerate([(0, 512, 4), (4, 512, 4), (8, 32_768, 100)]):
+        scene.kernel(f"{ADD[:-1]}, at::detail::Array<char*, 3>>", i, at, dur, grid=[blocks, 1, 1], **shape)
+    found = scene.findings()["tiny-kernels"]
+    assert found.saving_us == pytest.approx(108 - memory_us(198 << 20), abs=0.01)
+
+
 # --- shared traces -----------------------------------------------------------------------------------
 
 
@@ -225,3 +420,41 @@ def test_rules_that_a_real_trace_shows(trace: str, codes: set[str]) -> None:
         rows = [rank.kernels[k] for e in f.evidence for k in e.kernels]
         assert rows
         assert f.saving_us is None or f.saving_us <= rank.steps_total_us / rank.n_steps
+
+
+@pytest.mark.traces
+def test_attention_of_a_text_encoder() -> None:
+    """24 layers of T5 on 512 tokens and 64 heads; the first looks its position bias up between product and
+    softmax.  Bias 92, cast 23, softmax 32 and cast 22 us of each go, and of its products, 39 us, at most the
+    32 MiB of scores written and read.  In all 4.5 of 742 ms: under 1 %, and so not in the document."""
+    trace = "mi300_xdit_flux.json.gz"
+    (found,) = materialised_attention(facts_of(trace))
+    assert found.seen[0].text.startswith(
+        "aten::bmm → aten::_softmax [1, 64, 512, 512] → aten::bmm: 23 per step"
+    )
+    assert 23 * (92 + 23 + 32 + 22) * 0.98 < (found.saving_ns or 0) / 1e3 < 23 * (92 + 23 + 32 + 22 + 39)
+    assert "materialised-attention" not in {f.code for f in of_trace(trace).findings}
+
+
+@pytest.mark.traces
+def test_an_sgd_of_many_kernels() -> None:
+    """One kernel for each of 404 tensors, without a type in any row; the grids tell their sizes."""
+    (found,) = unfused_optimizer(facts_of("hta/v100_rank1of2_216k_events.json.gz"))
+    assert found.seen[0].text.startswith("404 kernels per call of the optimizer, 5.16 ms per step")
+    assert 0 < (found.saving_ns or 0) < found.time_ns
+
+
+def facts_of(trace: str) -> Facts:
+    """What the rules look at, also where a finding is too small for the document."""
+    s = Stages(read(Path(traces_dir()) / trace), Options())
+    assert s.headline is not None
+    return Facts(
+        s.timeline,
+        s.links,
+        s.groups,
+        s.regimes,
+        s.partitions[s.headline],
+        s.spans,
+        s.window,
+        s.devices.roofs[s.headline],
+    )
