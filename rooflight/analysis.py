@@ -23,6 +23,7 @@ from rooflight.results.rank import analyse_rank, launches, regrade
 from rooflight.results.ranks import across_ranks, collective_rows, flags, listed, split_communication
 from rooflight.results.result import RankResult
 from rooflight.results.stages import Options, Stages
+from rooflight.results.waiting import advise
 from rooflight.trace.counters import CounterFile
 from rooflight.trace.timeline import Timeline
 from rooflight.units import us
@@ -136,6 +137,7 @@ def combine(results: Sequence[RankResult]) -> Document:
     across = across_ranks(ranks)
     if across is not None:
         split_communication(across)
+    advise(across, ranks)
     return Document(
         schema_version=SCHEMA_VERSION,
         source=", ".join(r.source for r in ranks),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -30,12 +31,12 @@ stays.
 """
 
 
-def row(rule: Rule) -> str:
+def row(rule: Rule[Any]) -> str:
     """A rule as a row of the table, with a link to its section."""
     return f"| [`{rule.code}`](#{rule.code}) | {rule.title} | {rule.regime or '–'} |"
 
 
-def section(rule: Rule) -> str:
+def section(rule: Rule[Any]) -> str:
     """All that is known of one rule."""
     about = f"*{rule.title}.*" + (f" Regime: `{rule.regime}`." if rule.regime else "")
     words = [

@@ -72,8 +72,9 @@ class Recording:
         )
         return self
 
-    def timeline(self) -> Timeline:
-        return timeline_from_events(self._events, deviceProperties=[self._device])
+    def timeline(self, **meta: Any) -> Timeline:
+        """The recording, with further fields beside its events."""
+        return timeline_from_events(self._events, deviceProperties=[self._device], **meta)
 
     def rank(self) -> Rank:
         return analyze(self.timeline()).document.ranks[0]

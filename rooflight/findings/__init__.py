@@ -9,7 +9,8 @@ import importlib
 
 from rooflight.findings.facts import Facts
 from rooflight.findings.model import Found, Rule, Seen
-from rooflight.findings.registry import all_rules, find
+from rooflight.findings.registry import all_rules, find, find_in_run, run_codes
+from rooflight.findings.waits import Waits
 
 RULES = (
     "input_starved",
@@ -37,10 +38,22 @@ RULES = (
     "materialised_attention",
     "unfused_optimizer",
     "graph_breaks",
+    "straggler",
     "recording_options",
 )
 
 for _rule in RULES:
     importlib.import_module(f"{__name__}.rules.{_rule}")
 
-__all__ = ["RULES", "Facts", "Found", "Rule", "Seen", "all_rules", "find"]
+__all__ = [
+    "RULES",
+    "Facts",
+    "Found",
+    "Rule",
+    "Seen",
+    "Waits",
+    "all_rules",
+    "find",
+    "find_in_run",
+    "run_codes",
+]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 
-if TYPE_CHECKING:
-    from rooflight.findings.facts import Facts
+#: What a rule looks at: a recording's Facts, or how a rank Waits for the others.
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Generic[T]):
     """A rule with what its page says: what it sees (``check``'s docstring), why that costs, how to fix it and
     when it is wrong.  ``regime`` is the regime that it speaks of.  ``quiet`` rules speak of the recording
     itself and also where its verdicts are withheld.
@@ -42,7 +42,7 @@ class Rule:
 
     code: str
     title: str
-    check: Callable[[Facts], Iterable[Found]]
+    check: Callable[[T], Iterable[Found]]
     why: str
     fix: str
     false_alarms: str

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from rooflight.findings.facts import Facts
 from rooflight.findings.model import Found, Rule
+from rooflight.findings.waits import Waits
 
-Check = Callable[[Facts], Iterable[Found]]
+T = TypeVar("T")
+Check = Callable[[T], Iterable[Found]]
 #: A saving under this share of the wall time is not worth a line.
 LEAST = 0.01
 
-_RULES: dict[str, Rule] = {}
+_RULES: dict[str, Rule[Facts]] = {}
+_RUN_RULES: dict[str, Rule[Waits]] = {}
 
 
 def rule(
@@ -23,26 +27,53 @@ def rule(
     false_alarms: str,
     regime: str | None = None,
     quiet: bool = False,
-) -> Callable[[Check], Check]:
+) -> Callable[[Check[Facts]], Check[Facts]]:
     """Sign a check in under ``code``.  Raises ValueError for a code that is taken, a check without words."""
 
-    def sign_in(check: Check) -> Check:
-        if code in _RULES:
-            raise ValueError(f"two rules have the code {code!r}")
-        if not (check.__doc__ or "").strip():
-            raise ValueError(f"the rule {code!r} does not say what it sees")
-        _RULES[code] = Rule(code, title, check, why, fix, false_alarms, regime, quiet)
+    def sign_in(check: Check[Facts]) -> Check[Facts]:
+        _sign_in(_RULES, Rule(code, title, check, why, fix, false_alarms, regime, quiet))
         return check
 
     return sign_in
 
 
-def all_rules() -> tuple[Rule, ...]:
-    """All rules, in the order they signed in."""
-    return tuple(_RULES.values())
+def run_rule(
+    code: str, title: str, *, why: str, fix: str, false_alarms: str, regime: str | None = None
+) -> Callable[[Check[Waits]], Check[Waits]]:
+    """As :func:`rule`, for what only the comparison of the ranks tells."""
+
+    def sign_in(check: Check[Waits]) -> Check[Waits]:
+        _sign_in(_RUN_RULES, Rule(code, title, check, why, fix, false_alarms, regime))
+        return check
+
+    return sign_in
 
 
-def find(facts: Facts, *, withheld: bool = False) -> list[tuple[Rule, Found]]:
+def _sign_in(rules: dict[str, Rule[T]], rule: Rule[T]) -> None:
+    if rule.code in {**_RULES, **_RUN_RULES}:
+        raise ValueError(f"two rules have the code {rule.code!r}")
+    if not rule.sees:
+        raise ValueError(f"the rule {rule.code!r} does not say what it sees")
+    rules[rule.code] = rule
+
+
+def all_rules() -> tuple[Rule[Any], ...]:
+    """All rules, in the order they signed in, those about a run last."""
+    return (*_RULES.values(), *_RUN_RULES.values())
+
+
+def find_in_run(waits: Waits) -> list[tuple[Rule[Waits], Found]]:
+    """What the comparison of the ranks says of one of them."""
+    found = [(rule, one) for rule in _RUN_RULES.values() for one in rule.check(waits) if one.seen]
+    return [(rule, _capped(one)) for rule, one in found if _is_worth(one, waits.wall_ns)]
+
+
+def run_codes() -> frozenset[str]:
+    """The codes that :func:`find_in_run` may give."""
+    return frozenset(_RUN_RULES)
+
+
+def find(facts: Facts, *, withheld: bool = False) -> list[tuple[Rule[Facts], Found]]:
     """The findings, the largest saving first, those without a figure last.
 
     No saving is more than the time of the rows it speaks of, and none is listed under 1 % of the wall time.
@@ -50,7 +81,7 @@ def find(facts: Facts, *, withheld: bool = False) -> list[tuple[Rule, Found]]:
     """
     found = [
         (rule, one)
-        for rule in all_rules()
+        for rule in _RULES.values()
         if rule.quiet or not withheld
         for one in rule.check(facts)
         if one.seen
@@ -59,7 +90,7 @@ def find(facts: Facts, *, withheld: bool = False) -> list[tuple[Rule, Found]]:
     return sorted(worth, key=lambda pair: -1.0 if pair[1].saving_ns is None else -pair[1].saving_ns - 1)
 
 
-def _is_worth(found: Found, wall_ns: int) -> bool:
+def _is_worth(found: Found, wall_ns: float) -> bool:
     return found.saving_ns is None or found.saving_ns >= LEAST * wall_ns > 0
 
 

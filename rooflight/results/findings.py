@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from rooflight.findings import Facts, Found, Rule, find
-from rooflight.protocol import Evidence, Finding
+from rooflight.findings import Facts, Found, Rule, Waits, find, find_in_run, run_codes
+from rooflight.protocol import Evidence, Finding, Rank
 from rooflight.units import us_or_none
 
 
 def finding_rows(facts: Facts, place: Sequence[int], *, withheld: bool) -> list[Finding]:
     """The findings of a recording; savings are means per counted step.  ``place`` is the row of the kernel
     table of each group; ``withheld`` tells that the recording allows no verdicts."""
-    return [_row(facts, place, rule, found) for rule, found in find(facts, withheld=withheld)]
+    return [_row(rule, found, facts.counted, place) for rule, found in find(facts, withheld=withheld)]
 
 
-def _row(facts: Facts, place: Sequence[int], rule: Rule, found: Found) -> Finding:
-    saving = None if found.saving_ns is None else found.saving_ns / facts.counted
+def add_from_run(rank: Rank, waits: Waits | None) -> None:
+    """Put what the comparison of the ranks tells among the findings of a rank, in place of what an earlier
+    comparison told; ``None`` where it tells nothing."""
+    kept = [f for f in rank.findings if f.code not in run_codes()]
+    found = [] if waits is None else find_in_run(waits)
+    new = [_row(rule, one, waits.counted, range(len(rank.kernels))) for rule, one in found] if waits else []
+    rank.findings = sorted([*kept, *new], key=lambda f: -1.0 if f.saving_us is None else -f.saving_us - 1)
+
+
+def _row(rule: Rule[Any], found: Found, counted: int, place: Sequence[int]) -> Finding:
+    saving = None if found.saving_ns is None else found.saving_ns / counted
     return Finding(
         code=rule.code,
         title=rule.title,

@@ -62,7 +62,7 @@ def collective_rows(across: AcrossRanks) -> list[Collective]:
     numbers = np.array([r.rank.rank for r in across.ranks], object)
     keys = np.array([str(n) for n in numbers], object)[i.rank].tolist()
     wait_us = (across.wait / NS_PER_US).tolist()
-    straggler = numbers[_stragglers(across)].tolist()
+    straggler = numbers[stragglers(across)].tolist()
     transfer_us = (np.maximum(across.completion - across.last, 0) / NS_PER_US).tolist()
     members = [slice(*pair) for pair in pairwise(i.first.tolist())]
     group, n = i.group.tolist(), i.n.tolist()
@@ -121,7 +121,7 @@ def _moved(across: AcrossRanks) -> list[str]:
     return found
 
 
-def _stragglers(across: AcrossRanks) -> I64:
+def stragglers(across: AcrossRanks) -> I64:
     """The lowest of the ranks that came last, by its place, of each collective."""
     i = across.instances
     rank = np.where(across.wait == 0, i.rank, len(across.ranks))

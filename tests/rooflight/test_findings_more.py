@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 
 from rooflight import analyze, read
+from rooflight.analysis import combine
 from rooflight.findings import Facts
 from rooflight.findings.rules.materialised_attention import materialised_attention
 from rooflight.findings.rules.unfused_optimizer import unfused_optimizer
 from rooflight.protocol import Finding
+from rooflight.results.rank import analyse_rank
 from rooflight.results.stages import Options, Stages
+from rooflight.trace.timeline import Timeline
 from tests.recording import Recording
 from tests.shared import traces_dir
 
@@ -23,6 +26,7 @@ ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor
 COPY = "void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(float)>"
 GEMM = "ampere_bf16_s16816gemm_bf16_128x128"
 LOOKUP = "void at::native::(anonymous namespace)::indexSelectLargeIndex<float, long, unsigned int>"
+REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 BF16 = "c10::BFloat16"
 
 
@@ -179,7 +183,7 @@ def reduced(n: int, elements: int, steps: int = 1, **more: Any) -> Recording:
             message = {"Collective name": "allreduce", "dtype": "Float", "Group size": 8}
             message |= {"In msg nelems": elements, "Out msg nelems": elements} | more
             begin = at + 20 * i + 10
-            scene.kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", begin, begin, 10, stream=20, **message)
+            scene.kernel(REDUCE, begin, begin, 10, stream=20, **message)
             scene.kernel("gemm", begin + 1, begin + 5, 10)
     return scene
 
@@ -382,6 +386,58 @@ def test_compiled_again(first: str, second: str, text: str) -> None:
     assert shown(compiled(first, second, eager=800, nested=False).findings()["graph-breaks"]) == text
 
 
+# --- straggler -----------------------------------------------------------------------------------
+
+
+def arrivals(*late: int) -> list[Timeline]:
+    """Two ranks and a collective in every 200 us of a step of 1000, which ends at the same time for both; the
+    late one of each arrives 100 after the other and takes 50."""
+    ranks = []
+    for number in (0, 1):
+        scene = Recording().step(1, 0, 1000)
+        for i, who in enumerate(late):
+            behind = 100 * (who == number)
+            group = {
+                "Collective name": "allreduce",
+                "Process Group Name": "dp",
+                "Process Group Ranks": "[0, 1]",
+            }
+            begin = 200 * i + behind
+            scene.kernel(REDUCE, begin, begin, 150 - behind, stream=20, **group)
+        ranks.append(scene.timeline(distributedInfo={"rank": number, "world_size": 2}))
+    return ranks
+
+
+def stragglers(*late: int) -> list[Finding | None]:
+    """The finding of each rank."""
+    document = analyze(arrivals(*late)).document
+    return [next((f for f in r.findings if f.code == "straggler"), None) for r in document.ranks]
+
+
+def test_straggler() -> None:
+    """Rank 1 is late three times of four: rank 0 waits 3 x 100 of 1000.  Rank 1 waits for nobody else's sake:
+    its own 100 are no finding."""
+    waiting, late = stragglers(1, 1, 0, 1)
+    assert waiting is not None
+    assert waiting.saving_us == 300
+    assert shown(waiting) == "rank 1 came last in 3 of 4 collectives; 0.3 ms per step, 30 %, wait"
+    assert waiting.evidence[0].steps == [1]
+    assert late is None
+
+
+@pytest.mark.parametrize("late", [(1, 1, 0, 0), (1, 1, 1)], ids=["half", "few"])
+def test_no_straggler(late: tuple[int, ...]) -> None:
+    assert stragglers(*late) == [None, None]
+
+
+def test_a_run_that_is_compared_again_says_it_once_and_a_rank_alone_does_not() -> None:
+    results = [analyse_rank(Stages(t, Options())) for t in arrivals(1, 1, 1, 1)]
+    codes = [
+        [f.code for f in combine(several).ranks[0].findings] for several in (results, results, results[:1])
+    ]
+    assert [found.count("straggler") for found in codes] == [1, 1, 0]
+
+
 # --- what holds for all ------------------------------------------------------------------------------
 
 
@@ -434,6 +490,20 @@ def test_attention_of_a_text_encoder() -> None:
     )
     assert 23 * (92 + 23 + 32 + 22) * 0.98 < (found.saving_ns or 0) / 1e3 < 23 * (92 + 23 + 32 + 22 + 39)
     assert "materialised-attention" not in {f.code for f in of_trace(trace).findings}
+
+
+@pytest.mark.traces
+def test_ranks_that_wait_for_the_eighth() -> None:
+    """Five of eight collectives wait for rank 7.  Each other rank's saving is the wait of its one step."""
+    folder = Path(traces_dir()) / "dlrm_8ranks"
+    document = analyze([read(p) for p in sorted(folder.glob("*.json"))]).document
+    found = [[f for f in r.findings if f.code == "straggler"] for r in document.ranks]
+    assert [len(f) for f in found] == [1] * 7 + [0]
+    for r, (one,) in zip(document.ranks[:7], found[:7], strict=True):
+        assert one.saving_us == r.steps[0].wait_us
+        assert shown(one).startswith("rank 7 came last in 5 of 8 collectives")
+        savings = [f.saving_us for f in r.findings if f.saving_us is not None]
+        assert savings == sorted(savings, reverse=True)
 
 
 @pytest.mark.traces

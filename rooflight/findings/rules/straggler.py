@@ -1,0 +1,47 @@
+"""A rank that the others wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rooflight.findings.model import Found, Seen
+from rooflight.findings.registry import run_rule
+from rooflight.findings.waits import Waits
+
+_MOST = 0.5
+_FEWEST = 4
+_SHOWN = 3
+
+
+@run_rule(
+    "straggler",
+    "Most collectives wait for one rank",
+    regime="communication",
+    why="A collective begins to move bytes when its last rank has arrived; the others stand still until "
+    "then.",
+    fix="Look at what the late rank does before its collectives: its input, its share of the work (lengths, "
+    "tables, experts, pipeline stage), its clocks and temperature, other programs on its host.",
+    false_alarms="A pipeline's stages wait for each other by design.  With clocks of several hosts, arrivals "
+    "are known only as well as the clocks agree.",
+)
+def straggler(waits: Waits) -> Iterator[Found]:
+    """Of at least four collectives that a rank took part in, another rank came last in more than half: the
+    exposed communication before the last one arrived."""
+    rare = waits.collectives < _FEWEST or waits.last <= _MOST * waits.collectives
+    if rare or waits.straggler == waits.rank:
+        return
+    time = sum(waits.wait_ns)
+    each = f"{time / waits.counted / 1e6:.3g} ms per step"
+    share = f"{100 * time / waits.wall_ns:.0f} %" if waits.wall_ns else "–"
+    order = sorted(range(len(waits.steps)), key=lambda i: (-waits.wait_ns[i], i))
+    late = f"rank {waits.straggler} came last in {waits.last} of {waits.collectives} collectives"
+    yield Found(
+        seen=(
+            Seen(
+                f"{late}; {each}, {share}, wait", waits.groups, tuple(waits.steps[i] for i in order[:_SHOWN])
+            ),
+        ),
+        time_ns=round(time),
+        saving_ns=time,
+        assumption=f"rank {waits.straggler} arrives with the others, and nobody else is late in its place",
+    )
