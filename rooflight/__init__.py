@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from rooflight.readers import Limits, read
     from rooflight.readers.counters import read_counters
+    from rooflight.scenarios import Money, Scenario, whatif
     from rooflight.trace.timeline import Timeline
 
 _HOMES = {
@@ -36,11 +37,13 @@ _HOMES = {
     "Limits": "rooflight.readers",
     "Malformed": "rooflight.errors",
     "MissingExtra": "rooflight.errors",
+    "Money": "rooflight.scenarios",
     "NotATrace": "rooflight.errors",
     "Options": "rooflight.analysis",
     "ProtocolMismatch": "rooflight.errors",
     "Refused": "rooflight.errors",
     "RooflightError": "rooflight.errors",
+    "Scenario": "rooflight.scenarios",
     "Timeline": "rooflight.trace.timeline",
     "TooLarge": "rooflight.errors",
     "Truncated": "rooflight.errors",
@@ -49,17 +52,20 @@ _HOMES = {
     "compare": "rooflight.comparison",
     "read": "rooflight.readers",
     "read_counters": "rooflight.readers.counters",
+    "whatif": "rooflight.scenarios",
 }
 __all__ = [
     "Analysis",
     "Limits",
     "Malformed",
     "MissingExtra",
+    "Money",
     "NotATrace",
     "Options",
     "ProtocolMismatch",
     "Refused",
     "RooflightError",
+    "Scenario",
     "Timeline",
     "TooLarge",
     "Truncated",
@@ -69,6 +75,7 @@ __all__ = [
     "compare",
     "read",
     "read_counters",
+    "whatif",
 ]
 
 

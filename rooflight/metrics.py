@@ -135,6 +135,34 @@ _KERNEL = (
         None,
         "Launches that start on the device within the steps.",
     ),
+    Metric(
+        "kernel.blocks",
+        "Blocks",
+        "",
+        None,
+        "Blocks of the first launch; on HIP it may count work-items.",
+    ),
+    Metric(
+        "kernel.link_bytes",
+        "Link bytes",
+        "B",
+        None,
+        "Bytes over PCIe or the link between GPUs, summed over the launches.",
+    ),
+    Metric(
+        "kernel.chained_in_bytes",
+        "From the one before",
+        "B",
+        None,
+        "Bytes that the elementwise kernel right before on the stream wrote, summed over the launches.",
+    ),
+    Metric(
+        "kernel.chained_out_bytes",
+        "To the one after",
+        "B",
+        None,
+        "Bytes that are left to the elementwise kernel right after on the stream, summed over the launches.",
+    ),
 )
 _STEP = (
     Metric(

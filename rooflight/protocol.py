@@ -178,6 +178,11 @@ class Kernel(Struct):
     exclusive_us: float | None = None
     steps_exclusive_us: float | None = None
     steps_count: int | None = None
+    matrix: bool = False
+    blocks: NonNegative | None = None
+    link_bytes: NonNegative | None = None
+    chained_in_bytes: NonNegative = 0
+    chained_out_bytes: NonNegative = 0
 
 
 class Ceiling(Struct):
@@ -404,7 +409,17 @@ _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Document)
 #: Fields that pass 2**53 and travel as decimal strings over HTTP.
 _BIG = frozenset(
-    {"flops", "bytes", "moved_bytes", "link_bytes", "flops_total", "peak_allocated", "peak_reserved"}
+    {
+        "flops",
+        "bytes",
+        "moved_bytes",
+        "link_bytes",
+        "chained_in_bytes",
+        "chained_out_bytes",
+        "flops_total",
+        "peak_allocated",
+        "peak_reserved",
+    }
 )
 
 

@@ -84,13 +84,16 @@ def test_the_public_names_are_these() -> None:
     public = [
         "Analysis",
         "Limits",
+        "Money",
         "Options",
+        "Scenario",
         "Timeline",
         "analyze",
         "analyze_files",
         "compare",
         "read",
         "read_counters",
+        "whatif",
     ]
     errors = "Malformed MissingExtra NotATrace ProtocolMismatch Refused RooflightError TooLarge Truncated"
     assert rooflight.__all__ == sorted(["__version__", *public, *errors.split()])

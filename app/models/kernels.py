@@ -53,3 +53,8 @@ class KernelRow(Base):
     exclusive_us: Mapped[float | None] = mapped_column(Double)
     steps_exclusive_us: Mapped[float | None] = mapped_column(Double)
     steps_count: Mapped[int | None] = mapped_column(BigInteger)
+    matrix: Mapped[bool | None] = mapped_column(Boolean)
+    blocks: Mapped[int | None] = mapped_column(BigInteger)
+    link_bytes: Mapped[int | None] = mapped_column(BigInteger)
+    chained_in_bytes: Mapped[int | None] = mapped_column(BigInteger)
+    chained_out_bytes: Mapped[int | None] = mapped_column(BigInteger)

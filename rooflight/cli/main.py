@@ -22,6 +22,7 @@ COMMANDS = {
     "compare": "two runs: where their difference comes from, and whether it is noise",
     "cost": "FLOPs and bytes of op events read from standard input, one JSON a line",
     "kernels": "family, dtype and unit of kernel names read from standard input, one a line",
+    "whatif": "the same work on another GPU, in another dtype, fused, overlapped, without waiting",
     "gpus": "the hardware catalogue, or the entry that a name resolves to",
     "prices": "a price list of your own from the files that a cloud provider publishes",
     "upload": "send a trace to a Rooflight server",

@@ -16,6 +16,8 @@ from rooflight.roofline.groups import Group
 from rooflight.trace.tables import GpuKind, Mask
 from rooflight.trace.timeline import DeviceProperties, Timeline
 
+#: The largest number of a row (:class:`rooflight.protocol.Kernel`).
+_MOST = 2**63 - 1
 #: Families of which the name does not tell whether they multiply matrices.
 _OPEN_FAMILIES = frozenset({"other", "triton_template", "triton_unknown"})
 
@@ -105,4 +107,12 @@ def _row(timeline: Timeline, g: Group, verdict: Verdict, total: int) -> Kernel:
     row.origin, row.cost_reason = g.origin, g.cost.reason
     row.roof_side = g.bound.side
     row.regime, row.reason = verdict.regime, verdict.reason
+    row.matrix = g.work.matrix
+    row.blocks = _count(math.prod(g.shape.grid) if g.shape and g.shape.grid else None)
+    row.link_bytes = _count(None if g.work.link_bytes is None else round(g.work.link_bytes * len(g.rows)))
     return row
+
+
+def _count(number: int | None) -> int | None:
+    """A number from a recording that a row can hold; others are no launch that a device could run."""
+    return number if number is not None and 0 <= number <= _MOST else None

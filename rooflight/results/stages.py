@@ -30,6 +30,7 @@ from rooflight.regimes.quality import Grade, QualityFacts, grade
 from rooflight.regimes.steps import summed, unexplained_idle
 from rooflight.results import above, quality
 from rooflight.results.attribution import Delays, graph_launches, launch_delays
+from rooflight.results.chains import with_chains
 from rooflight.results.cpu import CpuRecording, cpu_recording
 from rooflight.results.devices import kernel_sum
 from rooflight.results.exclusive import Exclusive, exclusive, with_exclusive
@@ -151,6 +152,7 @@ class Stages:
         """The kernel table, and the place in it of each group."""
         rows, place = kernel_rows(self.timeline, self.links, self.groups.rows, self.regimes, self.above)
         with_exclusive(rows, place, self.exclusive, steps=bool(self.spans))
+        with_chains(self.timeline, rows, place, self.groups, self.costs)
         return rows, place
 
     @cached_property

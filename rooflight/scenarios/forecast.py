@@ -1,0 +1,187 @@
+"""From an analysed document to the answer of a what-if."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from rooflight.errors import Refused
+from rooflight.protocol import PARTS, Document, Kernel, Parts, Rank, Roofs, Step
+from rooflight.scenarios.kernels import Forecast, Move, forecast
+from rooflight.scenarios.model import (
+    KernelForecast,
+    Money,
+    Range,
+    Scenario,
+    StepForecast,
+    WhatIf,
+    exactly,
+)
+from rooflight.scenarios.money import by_cost, cost
+from rooflight.scenarios.steps import part_factors, wall
+from rooflight.scenarios.target import SIZES, Retyped, roofs_of
+from rooflight.scenarios.words import assumptions
+
+if TYPE_CHECKING:
+    from rooflight.analysis import Analysis
+    from rooflight.prices import Instance
+
+AS_RECORDED = Scenario()
+
+
+def whatif(
+    analysis: Analysis | Document,
+    gpu: str | None = None,
+    scenario: Scenario = AS_RECORDED,
+    *,
+    money: Money | None = None,
+    instances: Iterable[Instance] | None = None,
+) -> WhatIf:
+    """What the first rank of an analysed run would take in ``scenario``, on ``gpu`` if one is named.
+
+    ``money`` prices a step; ``instances`` are compared by what a step costs on each.  Raises
+    :class:`~rooflight.errors.Refused` for an unknown GPU or dtype, and for a run without GPU work.
+    """
+    document = analysis if isinstance(analysis, Document) else analysis.document
+    asked = scenario if gpu is None else replace(scenario, gpu=gpu)
+    if asked.dtype is not None and asked.dtype not in SIZES:
+        raise Refused(f"unknown dtype {asked.dtype[:40]!r}", hint=f"one of {', '.join(SIZES)}")
+    rank = _rank(document)
+    found = _Run(document, rank, asked).answer(money)
+    if instances is not None:
+        found.instances = by_cost(
+            instances,
+            lambda gpu_id: _Run(document, rank, replace(asked, gpu=gpu_id)).answer(None).step_time_us,
+            found.devices,
+        )
+    return found
+
+
+def _rank(document: Document) -> Rank:
+    if not document.ranks or not any(d.n_gpu_events for d in document.ranks[0].devices.values()):
+        raise Refused("no GPU work was recorded, so there is none to move", where=document.source)
+    return document.ranks[0]
+
+
+class _Run:
+    """One rank in one scenario."""
+
+    def __init__(self, document: Document, rank: Rank, scenario: Scenario) -> None:
+        self._document, self._rank, self._scenario = document, rank, scenario
+        other = None if scenario.gpu is None else roofs_of(scenario.gpu)
+        self._moves = {d: _move(rank.roofs.get(d, Roofs()), other, scenario.dtype) for d in rank.devices}
+        self._headline = max(rank.devices, key=lambda d: rank.devices[d].kernel_sum_us)
+        self._forecasts = [forecast(k, self._move_of(k), scenario) for k in rank.kernels]
+
+    def answer(self, money: Money | None) -> WhatIf:
+        steps = self._steps()
+        mean = _mean([s.predicted_us for s in steps])
+        recorded = [s.recorded_us for s in steps]
+        kernels, time_us, unknown = self._kernel_time()
+        devices = self._devices()
+        whole = self._rank.parts_us.get(self._headline)
+        usd = None if money is None else money.usd_per_gpu_hour
+        move = self._moves[self._headline]
+        fallback = {k: v for m in self._moves.values() for k, v in m.types.fallback.items()}
+        return WhatIf(
+            source=self._document.source,
+            gpu=move.asked.name,
+            recorded_gpu=move.recorded.name,
+            dtype=self._scenario.dtype,
+            dtype_fallback=fallback,
+            kernel_time_us=kernels.rounded(),
+            recorded_kernel_time_us=round(time_us, 3),
+            step_time_us=mean.rounded() if mean else None,
+            recorded_step_time_us=round(sum(recorded) / len(recorded), 3) if recorded else None,
+            recording_us=None if whole is None else self._wall(whole, steps=False).rounded(),
+            recorded_us=None if whole is None else round(_length(whole), 3),
+            unknown_share=round(100 * unknown / kernels.mid, 2) if kernels.mid else None,
+            per_kernel=[_row(k, f) for k, f in zip(self._rank.kernels, self._forecasts, strict=True)],
+            steps=[StepForecast(s.n, s.recorded_us, s.predicted_us.rounded()) for s in steps],
+            cost_per_step=cost(mean, usd, devices),
+            usd_per_gpu_hour=usd,
+            devices=devices,
+            assumptions=list(assumptions(self._scenario, moved=not move.same, fallback=fallback)),
+            withheld=self._rank.verdict_withheld,
+        )
+
+    def _move_of(self, k: Kernel) -> Move:
+        return self._moves.get(k.device) or self._moves[self._headline]
+
+    def _kernel_time(self) -> tuple[Range, float, float]:
+        """All kernels: predicted, recorded, and how much of the middle rests on unknowns."""
+        total, recorded, unknown = exactly(0.0), 0.0, 0.0
+        for k, f in zip(self._rank.kernels, self._forecasts, strict=True):
+            if k.kind == "kernel":
+                total += f.factor.times(k.time_us)
+                recorded += k.time_us
+                unknown += 0.0 if f.known else f.factor.mid * k.time_us
+        return total, recorded, unknown
+
+    def _steps(self) -> list[StepForecast]:
+        steps = self._rank.steps or self._rank.inferred_steps
+        return [
+            StepForecast(s.n, s.step_time_us, self._step(s, s.parts_us))
+            for s in steps
+            if s.parts_us is not None
+        ]
+
+    def _step(self, step: Step, parts: Parts) -> Range:
+        return self._wall(parts, steps=True, wait_us=step.wait_us)
+
+    def _wall(self, parts: Parts, *, steps: bool, wait_us: float | None = None) -> Range:
+        factors = self._in_steps if steps else self._in_all
+        return wall(parts, factors, self._scenario, self._rank.devices[self._headline], wait_us)
+
+    @cached_property
+    def _in_steps(self) -> dict[str, Range]:
+        return part_factors(self._rank.kernels, self._forecasts, self._headline, steps=True)
+
+    @cached_property
+    def _in_all(self) -> dict[str, Range]:
+        return part_factors(self._rank.kernels, self._forecasts, self._headline, steps=False)
+
+    def _devices(self) -> int:
+        used = sum(sum(d.n_gpu_events > 0 for d in r.devices.values()) for r in self._document.ranks)
+        return max(used, self._document.world_size or 1)
+
+
+def _move(recorded: Roofs, other: Roofs | None, dtype: str | None) -> Move:
+    """To another device; to the same one its own roofs, which may have been measured, are kept."""
+    same = other is None or (recorded.gpu_id is not None and other.gpu_id == recorded.gpu_id)
+    asked = recorded if same or other is None else other
+    return Move(recorded, asked, Retyped(dtype, asked))
+
+
+def _row(k: Kernel, f: Forecast) -> KernelForecast:
+    return KernelForecast(
+        name=k.name,
+        short_name=k.short_name,
+        op=k.op,
+        family=k.family,
+        dtype=k.dtype,
+        device=k.device,
+        kind=k.kind,
+        count=k.count,
+        regime=k.regime,
+        time_us=k.time_us,
+        predicted_us=f.factor.times(k.time_us).rounded(),
+        bound_us=None if f.bound_us is None else round(f.bound_us, 3),
+        basis=f.basis,
+        known=f.known,
+    )
+
+
+def _mean(ranges: Sequence[Range]) -> Range | None:
+    if not ranges:
+        return None
+    total = exactly(0.0)
+    for r in ranges:
+        total += r
+    return total.times(1 / len(ranges))
+
+
+def _length(parts: Parts) -> float:
+    return float(sum(getattr(parts, p) for p in PARTS))
