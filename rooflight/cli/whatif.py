@@ -134,7 +134,7 @@ def _times(w: WhatIf, term: Terminal) -> Iterator[str]:
 def span(recorded: float, r: Range, width: int) -> str:
     """A line from 0 to the longest time: ``─`` from low to high, ``×`` the middle, ``█`` as recorded."""
     longest = max(recorded, r.high)
-    if longest <= 0 or width < 2:
+    if not 0 < longest < math.inf or width < 2:
         return ""
 
     def at(value: float) -> int:

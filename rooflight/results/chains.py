@@ -8,10 +8,12 @@ import numpy as np
 
 from rooflight.cost.launches import LaunchCosts
 from rooflight.protocol import Kernel
-from rooflight.results.exclusive import summed_by
 from rooflight.roofline.groups import Groups
 from rooflight.trace.tables import I64, GpuKind, Mask
 from rooflight.trace.timeline import Timeline
+
+#: No device has so much memory, and no row holds more than the second.
+_MOST, _MOST_IN_ROW = 2**39, 2**63 - 1
 
 
 def with_chains(
@@ -26,13 +28,20 @@ def with_chains(
     before, after = _neighbours(timeline, groups)
     if not before.size:
         return
-    read = np.array([c.bytes_read or 0 for c in costs.costs], np.int64)[costs.index]
-    written = np.array([c.bytes_written or 0 for c in costs.costs], np.int64)[costs.index]
+    read = np.array([_size(c.bytes_read) for c in costs.costs], np.float64)[costs.index]
+    written = np.array([_size(c.bytes_written) for c in costs.costs], np.float64)[costs.index]
     handed = np.minimum(written[before], read[after])
-    taken = summed_by(groups.of_event[after].astype(np.int64), handed, len(groups.rows)).tolist()
-    left = summed_by(groups.of_event[before].astype(np.int64), handed, len(groups.rows)).tolist()
+    n = len(groups.rows)
+    taken = np.bincount(groups.of_event[after], handed, n).tolist()
+    left = np.bincount(groups.of_event[before], handed, n).tolist()
     for group, row in enumerate(place):
-        rows[row].chained_in_bytes, rows[row].chained_out_bytes = taken[group], left[group]
+        rows[row].chained_in_bytes = min(round(taken[group]), _MOST_IN_ROW)
+        rows[row].chained_out_bytes = min(round(left[group]), _MOST_IN_ROW)
+
+
+def _size(size: int | None) -> float:
+    """Bytes of a launch; none where they are not known, or more than any device has."""
+    return float(size) if size is not None and 0 <= size <= _MOST else 0.0
 
 
 def _neighbours(timeline: Timeline, groups: Groups) -> tuple[I64, I64]:

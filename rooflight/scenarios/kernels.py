@@ -126,12 +126,12 @@ def _latency(k: Kernel, move: Move, ratio: float) -> Forecast:
 
 def _tiny(k: Kernel) -> bool:
     """Shorter than 5 µs a kernel is start and drain, which no roof tells."""
-    return (k.p50_us or k.time_us / k.count) * NS_PER_US < TINY_NS
+    return (k.p50_us or k.time_us / max(1, k.count)) * NS_PER_US < TINY_NS
 
 
 def fill(blocks: int | None, sm_count: int | None) -> float:
     """The share of SMs that have a block, 1 where blocks or SMs are not known."""
-    return min(1.0, blocks / sm_count) if blocks and sm_count else 1.0
+    return min(1.0, blocks / sm_count) if blocks and sm_count and sm_count > 0 else 1.0
 
 
 def _unknown(move: Move) -> Forecast:
@@ -175,7 +175,7 @@ def _around(mid: float, spread: float) -> Range:
 def _inverse_ratio(recorded: Ceiling | None, asked: Ceiling | None) -> float | None:
     """Time over time: the rates the other way round."""
     a, b = (c.practical if c else None for c in (recorded, asked))
-    return a / b if a and b else None
+    return a / b if a and b and 0 < a < math.inf and 0 < b < math.inf else None
 
 
 def _us(ns: float | None) -> float | None:

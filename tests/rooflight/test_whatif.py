@@ -230,6 +230,12 @@ def test_chains_are_neighbours_on_a_stream() -> None:
     assert not rows["aten::add"].matrix
 
 
+def test_sizes_that_no_device_has_hand_nothing_on() -> None:
+    events = elementwise(1, 0, "aten::add", n=2**61) + elementwise(2, 10, "aten::relu", n=2**61)
+    rows = analyze(timeline_from_events(events)).document.ranks[0].kernels
+    assert {(k.chained_in_bytes, k.chained_out_bytes) for k in rows} == {(0, 0)}
+
+
 def test_a_grid_that_no_device_could_run_has_no_blocks() -> None:
     events = elementwise(1, 0, "aten::add")
     events[2]["args"]["grid"] = [2**31 - 1] * 3
@@ -283,6 +289,16 @@ def test_a_part_scales_as_its_rows_do_by_the_time_that_is_theirs() -> None:
     # (30 x 1 + 10 x 0.2) / 40
     assert part_factors(rows, found, "0", steps=True)["compute"].mid == pytest.approx(0.8)
     assert part_factors(rows, found, "1", steps=True) == {}
+
+
+def test_roofs_that_cannot_be_are_unknown() -> None:
+    odd = roofs(100, -1000, sms=-5, link=math.inf)
+    for regime in ("latency", "unknown"):
+        # No bandwidth to compare: 1.5 either way.
+        k = kernel(regime, count=0, p50_us=0.0, blocks=7)
+        assert forecast(k, move(odd), AS_IS) == Forecast(Range(1 / 1.5, 1.0, 1.5), "unknown", known=False)
+    assert factor(kernel("communication"), move(odd, roofs(1, 1, link=50))) == exactly(1.0)
+    assert fill(7, odd.sm_count) == 1.0
 
 
 # --- whole answers ---------------------------------------------------------------------------------
