@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -75,6 +76,12 @@ class Recording:
     def timeline(self, **meta: Any) -> Timeline:
         """The recording, with further fields beside its events."""
         return timeline_from_events(self._events, deviceProperties=[self._device], **meta)
+
+    def shuffled(self, seed: int) -> Recording:
+        """The same events in another order in the file."""
+        other = Recording(self._device)
+        other._events = random.Random(seed).sample(self._events, len(self._events))
+        return other
 
     def rank(self) -> Rank:
         return analyze(self.timeline()).document.ranks[0]

@@ -11,6 +11,7 @@ import numpy as np
 from rooflight.attribution.intervals import Clipper, Set, intersection, union
 from rooflight.attribution.launches import Links
 from rooflight.attribution.steps import StepSpan
+from rooflight.cost.launches import LaunchCosts
 from rooflight.protocol import PARTS, Flag, Roofs
 from rooflight.regimes.kernels import Verdict
 from rooflight.regimes.partition import Partition
@@ -28,6 +29,7 @@ class Facts:
 
     timeline: Timeline
     links: Links
+    costs: LaunchCosts
     groups: Groups
     verdicts: Sequence[Verdict]
     partition: Partition

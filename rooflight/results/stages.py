@@ -175,6 +175,7 @@ class Stages:
         facts = Facts(
             timeline=self.timeline,
             links=self.links,
+            costs=self.costs,
             groups=self.groups,
             verdicts=self.regimes,
             partition=self.partitions[self.headline],

@@ -173,6 +173,9 @@ def test_other_copies_ask_for_no_order() -> None:
 # --- small-collectives ---------------------------------------------------------------------------
 
 
+COUNTS = ("In msg nelems", "Out msg nelems")
+
+
 def reduced(n: int, elements: int, steps: int = 1, **more: Any) -> Recording:
     """``n`` all_reduces of so many floats in each step of 1000, 10 us each, 5 of them beside a kernel."""
     scene = Recording()
@@ -181,7 +184,7 @@ def reduced(n: int, elements: int, steps: int = 1, **more: Any) -> Recording:
         scene.step(s, at, 1000)
         for i in range(n):
             message = {"Collective name": "allreduce", "dtype": "Float", "Group size": 8}
-            message |= {"In msg nelems": elements, "Out msg nelems": elements} | more
+            message |= dict.fromkeys(COUNTS, elements) | more
             begin = at + 20 * i + 10
             scene.kernel(REDUCE, begin, begin, 10, stream=20, **message)
             scene.kernel("gemm", begin + 1, begin + 5, 10)
@@ -193,6 +196,16 @@ def test_small_collectives() -> None:
     found = reduced(8, (1 << 18) - 1, steps=2).findings()["small-collectives"]
     assert found.saving_us == 40
     assert shown(found) == "8 per step, the largest of 1,048,572 bytes; 0.04 ms per step, 4 %, only they run"
+
+
+def test_each_launch_has_its_own_message() -> None:
+    """Two of 4 MiB by the same kernel, after eight of 4 KiB."""
+    scene = reduced(8, 1 << 10)
+    message = {"Collective name": "allreduce", "dtype": "Float", "Group size": 8}
+    for at in (500, 600):
+        scene.kernel(REDUCE, at, at, 50, stream=20, **message | dict.fromkeys(COUNTS, 1 << 20))
+    found = scene.findings()["small-collectives"]
+    assert shown(found) == "8 per step, the largest of 4,096 bytes; 0.04 ms per step, 4 %, only they run"
 
 
 @pytest.mark.parametrize(
@@ -453,6 +466,26 @@ def test_launches_of_one_group_that_differ_in_size_are_compared_in_total() -> No
     assert found.saving_us == pytest.approx(108 - memory_us(198 << 20), abs=0.01)
 
 
+SCENES = {
+    "underfilled-grid": grid_of(131),
+    "embedding-bound": looked_up("aten::embedding", 200),
+    "few-rows": decoded(4, 50, wall=150),
+    "contiguous-copies": copied("aten::contiguous", "aten::clone"),
+    "small-collectives": reduced(8, 1 << 10, steps=2),
+    "materialised-attention": attention(),
+    "unfused-optimizer": updated(20),
+    "graph-breaks": compiled("0/0", "1/2", eager=60),
+}
+
+
+@pytest.mark.parametrize("code", SCENES)
+def test_the_order_of_the_file_changes_nothing(code: str) -> None:
+    found = SCENES[code].findings()
+    assert code in found
+    for seed in range(5):
+        assert SCENES[code].shuffled(seed).findings() == found
+
+
 # --- shared traces -----------------------------------------------------------------------------------
 
 
@@ -521,6 +554,7 @@ def facts_of(trace: str) -> Facts:
     return Facts(
         s.timeline,
         s.links,
+        s.costs,
         s.groups,
         s.regimes,
         s.partitions[s.headline],

@@ -187,10 +187,12 @@ def _seen(facts: Facts, rows: I64, runs: _Runs, gain: F64) -> tuple[Seen, ...]:
     """The kinds of runs, whatever their modules: those with the most to gain first."""
     kinds: dict[str, _Kind] = {}
     triples = facts.groups.of_event[rows[np.column_stack((runs.first, runs.softmax, runs.last))]]
-    for triple, one in zip(triples.tolist(), gain.tolist(), strict=True):
+    alike, at = np.unique(triples, axis=0, return_inverse=True)
+    count, gains = np.bincount(at.ravel()), np.bincount(at.ravel(), gain)
+    for triple, n, one in zip(alike.tolist(), count.tolist(), gains.tolist(), strict=True):
         first, softmax, last = (facts.groups.rows[i] for i in triple)
         words = f"{first.op} → {softmax.op} {_dims(softmax, 0)} → {last.op}"
-        kinds.setdefault(words, _Kind()).add(triple, one)
+        kinds.setdefault(words, _Kind()).add(triple, n, one)
     most = sorted(kinds.items(), key=lambda kind: (-kind[1].gain_ns, kind[0]))[:_SHOWN]
     return tuple(
         Seen(f"{words}: {facts.times(kind.n)}, up to {facts.each(kind.gain_ns)}", facts.most(kind.groups))
@@ -206,6 +208,6 @@ class _Kind:
     gain_ns: float = 0.0
     groups: set[int] = field(default_factory=set)
 
-    def add(self, groups: list[int], gain_ns: float) -> None:
-        self.n, self.gain_ns = self.n + 1, self.gain_ns + gain_ns
+    def add(self, groups: list[int], n: int, gain_ns: float) -> None:
+        self.n, self.gain_ns = self.n + n, self.gain_ns + gain_ns
         self.groups.update(groups)

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rooflight.cost.estimate import estimate
-from rooflight.cost.model import Cost, OpCall
+from rooflight.cost.model import Cost
 from rooflight.findings.facts import Facts
 from rooflight.findings.model import Found, Seen
 from rooflight.findings.registry import rule
@@ -51,19 +50,12 @@ def small_collectives(facts: Facts) -> Iterator[Found]:
 
 
 def _messages(facts: Facts, rows: I64) -> I64:
-    """Bytes of the message of each GPU event, -1 where it is none or unknown.
-
-    A kernel that carries its collective's own args speaks for itself, else the inputs of its op do, which all
-    of a group share.
-    """
-    by_group = [
-        _message(g.cost) if v.regime == "communication" else -1
-        for g, v in zip(facts.groups.rows, facts.verdicts, strict=True)
-    ]
-    by_comm = [_message(estimate(OpCall("record_param_comms", comm=c))) for c in facts.timeline.comms]
-    of_group = np.array([*by_group, -1], np.int64)[facts.groups.of_event[rows]]
-    own = np.array([*by_comm, -1], np.int64)[facts.timeline.gpu.comm[rows]]
-    size: I64 = np.where(own >= 0, own, of_group)
+    """Bytes of the message of each GPU event, -1 where it is none or unknown."""
+    communicates = np.array([*(v.regime == "communication" for v in facts.verdicts), False], bool)
+    size = np.full(rows.size, -1, np.int64)
+    mine = np.flatnonzero(communicates[facts.groups.of_event[rows]])
+    place, of = np.unique(facts.costs.index[rows[mine]], return_inverse=True)
+    size[mine] = np.array([_message(facts.costs.costs[i]) for i in place.tolist()], np.int64)[of]
     return size
 
 
