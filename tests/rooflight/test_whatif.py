@@ -28,6 +28,7 @@ from rooflight.scenarios.model import exactly
 from rooflight.scenarios.steps import part_factors, wall
 from rooflight.scenarios.target import Retyped, roofs_of
 from tests.drawing import timeline_from_events
+from tests.shared import CHECKOUT
 
 AS_IS = Scenario()
 US = 1_000_000  # per second
@@ -453,3 +454,8 @@ def test_no_time_is_under_the_bound_but_as_recorded(k: Kernel, x: str, y: str) -
     f, limits = forecast(k, m, AS_IS), m.bounds(k)
     if f.bound_us is not None and limits.recorded_us is not None and k.time_us > limits.recorded_us:
         assert f.factor.low * k.time_us >= f.bound_us * (1 - 1e-9)
+
+
+def test_every_field_of_the_answer_is_on_its_page() -> None:
+    page = (CHECKOUT / "docs/whatif.md").read_text()
+    assert [f for f in WhatIf.__struct_fields__ if f"`{f}" not in page] == []
