@@ -16,7 +16,7 @@ from rooflight.protocol import PARTS, Flag, Roofs
 from rooflight.regimes.kernels import Verdict
 from rooflight.regimes.partition import Partition
 from rooflight.roofline.groups import Group, Groups
-from rooflight.trace.tables import I64, GpuKind, Mask, values_at
+from rooflight.trace.tables import I64, GpuKind, Mask, distinct, values_at
 from rooflight.trace.timeline import Timeline
 
 _LABEL = 60
@@ -117,6 +117,10 @@ class Facts:
     def most(self, groups: Iterable[int], n: int = 5) -> tuple[int, ...]:
         """The ``n`` groups with the most counted time, largest first."""
         return tuple(sorted(groups, key=lambda i: (-self.group_ns(i), i))[:n])
+
+    def most_of(self, rows: I64) -> tuple[int, ...]:
+        """The groups of these GPU events with the most counted time, largest first."""
+        return self.most(distinct(self.groups.of_event[rows]).tolist())
 
     def steps_with_most(self, *parts: str, n: int = 3) -> tuple[int, ...]:
         """Numbers of the steps that hold most of these parts, largest first."""

@@ -10,7 +10,7 @@ from rooflight.findings.facts import Facts
 from rooflight.findings.model import Found, Seen
 from rooflight.findings.registry import rule
 from rooflight.findings.rules.casts import is_cast
-from rooflight.trace.tables import I64, Mask
+from rooflight.trace.tables import I64, Mask, among
 
 _ASKING = ("aten::contiguous", "aten::clone")
 _COPYING = ("aten::copy_",)
@@ -36,10 +36,9 @@ def contiguous(facts: Facts) -> Iterator[Found]:
     rows = rows[_asked_for(facts, rows)]
     if rows.size:
         time = int(facts.own_ns[rows].sum())
-        groups = np.unique(facts.groups.of_event[rows]).tolist()
         text = f"{facts.times(int(facts.begins(rows).sum()))}, {facts.each(time)}, {facts.share(time)}"
         yield Found(
-            seen=(Seen(text, groups=facts.most(groups)),),
+            seen=(Seen(text, groups=facts.most_of(rows)),),
             time_ns=time,
             saving_ns=time,
             assumption="none of them is needed: what comes next reads the tensor as it lies",
@@ -49,6 +48,6 @@ def contiguous(facts: Facts) -> Iterator[Found]:
 def _asked_for(facts: Facts, rows: I64) -> Mask:
     """Which of the GPU events an op launched that asks for order, or the copy right inside of one."""
     own, around = facts.op_names[rows], facts.outer_names[rows]
-    asking, copying = (facts.timeline.name_ids(*names) for names in (_ASKING, _COPYING))
-    found: Mask = np.isin(own, asking) | (np.isin(own, copying) & np.isin(around, asking))
+    asking, copying = (np.array(facts.timeline.name_ids(*n), np.int64) for n in (_ASKING, _COPYING))
+    found: Mask = among(own, asking) | (among(own, copying) & among(around, asking))
     return found

@@ -9,7 +9,7 @@ import numpy as np
 from rooflight.findings.facts import Facts
 from rooflight.findings.model import Found, Seen
 from rooflight.findings.registry import rule
-from rooflight.trace.tables import I64
+from rooflight.trace.tables import I64, among
 
 _FAMILIES = frozenset({"embedding", "embedding_bwd"})
 #: Lookups by the general kernels for indices: only their op tells.
@@ -33,9 +33,8 @@ def embedding_bound(facts: Facts) -> Iterator[Found]:
     rows = _lookups(facts)
     time = int(facts.own_ns[rows].sum())
     if time >= _SHARE * facts.wall_ns > 0:
-        groups = np.unique(facts.groups.of_event[rows]).tolist()
         yield Found(
-            seen=(Seen(f"{facts.each(time)}, {facts.share(time)}", groups=facts.most(groups)),),
+            seen=(Seen(f"{facts.each(time)}, {facts.share(time)}", groups=facts.most_of(rows)),),
             time_ns=time,
             saving_ns=None,
             assumption="which rows are read twice is not recorded",
@@ -45,7 +44,7 @@ def embedding_bound(facts: Facts) -> Iterator[Found]:
 def _lookups(facts: Facts) -> I64:
     rows = facts.kernel_rows
     by_family = np.array([*(g.name.family in _FAMILIES for g in facts.groups.rows), False], bool)
-    ops = [i for i, name in enumerate(facts.timeline.names) if name.startswith(_OPS)]
-    by_op = np.isin(facts.op_names[rows], ops) | np.isin(facts.outer_names[rows], ops)
+    ops = np.array([i for i, n in enumerate(facts.timeline.names) if n.startswith(_OPS)], np.int64)
+    by_op = among(facts.op_names[rows], ops) | among(facts.outer_names[rows], ops)
     found: I64 = rows[by_family[facts.groups.of_event[rows]] | by_op]
     return found

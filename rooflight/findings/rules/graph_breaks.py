@@ -14,7 +14,7 @@ from rooflight.attribution.modules import GRAPH, REGION, named
 from rooflight.findings.facts import Facts
 from rooflight.findings.model import Found, Seen
 from rooflight.findings.registry import rule
-from rooflight.trace.tables import I64, Mask, rows_by, values_at
+from rooflight.trace.tables import I64, Mask, among, distinct, rows_by, values_at
 
 #: Dynamo's number of the function, and which of its compilations this is.
 _NAME = re.compile(re.escape(REGION) + r"([0-9]{1,9})/([0-9]{1,9})")
@@ -66,7 +66,7 @@ class _Regions:
         for i, m in found.items():
             numbers[i] = int(m[1]), int(m[2])
         host = timeline.host
-        rows = np.flatnonzero(np.isin(host.name, list(found)))
+        rows = np.flatnonzero(among(host.name, np.array(list(found), np.int64)))
         rows = rows[Clipper(facts.windows).within(host.start[rows], host.start[rows] + 1) > 0]
         return cls(rows, *numbers[host.name[rows]].T)
 
@@ -75,8 +75,8 @@ def _between(facts: Facts, regions: _Regions) -> I64:
     """Kernels of single ops that are launched between the regions of a step on their thread, or inside of a
     region and outside of the graph that was made of it."""
     timeline, rows = facts.timeline, facts.kernel_rows
-    eager = [i for i, name in enumerate(timeline.names) if name.startswith("aten::")]
-    rows = rows[np.isin(facts.op_names[rows], eager)]
+    eager = np.array([i for i, n in enumerate(timeline.names) if n.startswith("aten::")], np.int64)
+    rows = rows[among(facts.op_names[rows], eager)]
     launch = facts.links.launch[rows]
     rows, launch = rows[launch >= 0], launch[launch >= 0]
     graphs = np.flatnonzero(named(timeline, GRAPH))
@@ -111,20 +111,20 @@ def _steps(facts: Facts, at: I64) -> I64:
 
 
 def _pieces(facts: Facts, regions: _Regions, between: I64) -> Iterator[Seen]:
-    functions = np.unique(regions.function).size
+    functions = distinct(regions.function).size
     if functions > 1 and between.size:
         time, often = int(facts.own_ns[between].sum()), facts.times(between.size)
         text = (
             f"regions of {functions} compiled functions: {facts.times(regions.rows.size)}; kernels of single "
             f"ops between or inside them: {often}, {facts.each(time)}, {facts.share(time)}"
         )
-        yield Seen(text, facts.most(np.unique(facts.groups.of_event[between]).tolist()))
+        yield Seen(text, facts.most_of(between))
 
 
 def _again(regions: _Regions) -> Iterator[Seen]:
     found = []
     for function, mine in rows_by(regions.function):
-        ran = np.unique(regions.compilation[mine]).tolist()
+        ran = distinct(regions.compilation[mine]).tolist()
         if len(ran) > 1 or ran[-1] >= _AGAIN:
             found.append((-ran[-1], function, ", ".join(f"{function}/{c}" for c in ran[-_SHOWN:])))
     for compilations, _, names in sorted(found)[:_SHOWN]:

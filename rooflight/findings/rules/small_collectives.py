@@ -42,7 +42,7 @@ def small_collectives(facts: Facts) -> Iterator[Found]:
         f"{facts.share(time)}, only they run"
     )
     yield Found(
-        seen=(Seen(text, groups=facts.most(np.unique(facts.groups.of_event[small]).tolist())),),
+        seen=(Seen(text, groups=facts.most_of(small)),),
         time_ns=time,
         saving_ns=time,
         assumption="sent together they hide behind computation",

@@ -12,7 +12,7 @@ from rooflight.findings.facts import Facts
 from rooflight.findings.model import Found, Seen
 from rooflight.findings.registry import LEAST, rule
 from rooflight.roofline.groups import Group
-from rooflight.trace.tables import I64, HostKind, values_at
+from rooflight.trace.tables import I64, HostKind, among, distinct, values_at
 from rooflight.units import NS_PER_S
 
 _STEP = "Optimizer.step#"
@@ -41,10 +41,10 @@ def unfused_optimizer(facts: Facts) -> Iterator[Found]:
     calls, rows, around = _launched(facts)
     rows_op = facts.op_names[rows]
     names = facts.timeline.names
-    plain = [i for i, n in enumerate(names) if n.startswith("aten::") and not n.startswith("aten::_fused_")]
-    fused = [i for i, n in enumerate(names) if n.startswith("aten::_fused_")]
-    eager = np.isin(rows_op, plain)
-    if np.isin(rows_op, fused).any() or eager.sum() < max(_MANY * calls, 1):
+    fused = np.array([i for i, n in enumerate(names) if n.startswith("aten::_fused_")], np.int64)
+    plain = np.array([i for i, n in enumerate(names) if n.startswith("aten::")], np.int64)
+    eager = among(rows_op, plain)
+    if among(rows_op, fused).any() or eager.sum() < max(_MANY * calls, 1):
         return
     rows, around = rows[eager], around[eager]
     time = int(facts.own_ns[rows].sum())
@@ -56,7 +56,7 @@ def unfused_optimizer(facts: Facts) -> Iterator[Found]:
         seen=(
             Seen(
                 f"{each}, {facts.each(time)}, {facts.share(time)}",
-                groups=facts.most(np.unique(facts.groups.of_event[rows]).tolist()),
+                groups=facts.most_of(rows),
             ),
         ),
         time_ns=time,
@@ -75,20 +75,20 @@ def _launched(facts: Facts) -> tuple[int, I64, I64]:
         return 0, rows[:0], rows[:0]
     call = enclosing(facts.timeline, facts.links.launch[rows], steps)
     inside = call >= 0
-    return np.unique(call[inside]).size, rows[inside], values_at(host.name, call[inside], -1)
+    return distinct(call[inside]).size, rows[inside], values_at(host.name, call[inside], -1)
 
 
 def _saving(facts: Facts, rows: I64, around: I64, time: int) -> tuple[float | None, str]:
     """What would go in ns, and what that rests on."""
     memory, params = facts.roofs.memory, _parameter_bytes(facts, rows)
-    adam = facts.timeline.name_ids(*_ADAM)
-    if memory is not None and memory.practical and params and bool(np.isin(around, adam).all()):
+    adam = np.array(facts.timeline.name_ids(*_ADAM), np.int64)
+    if memory is not None and memory.practical and params and bool(among(around, adam).all()):
         fused_ns = _FUSED_PASSES * params * NS_PER_S / memory.practical
         return max(0.0, time - fused_ns), (
             f"one fused kernel moves {_FUSED_PASSES} x {round(params / facts.counted):,} bytes: parameters, "
             "gradients and both moments in, all but the gradients out, all as wide as the parameters"
         )
-    known = [g for g in np.unique(facts.groups.of_event[rows]).tolist() if _is_known(facts, g)]
+    known = [g for g in distinct(facts.groups.of_event[rows]).tolist() if _is_known(facts, g)]
     if not known:
         return None, "the sizes of its tensors are not recorded"
     shares = np.array([facts.excess_ns(g) / max(1, facts.group_ns(g)) for g in range(len(facts.groups.rows))])
@@ -104,8 +104,8 @@ def _is_known(facts: Facts, group: int) -> bool:
 
 def _parameter_bytes(facts: Facts, rows: I64) -> int:
     """Bytes of all parameters over all counted calls, from what the update moves; 0 where that is unknown."""
-    updates = facts.timeline.name_ids(*_UPDATE)
-    mine = facts.groups.of_event[rows[np.isin(facts.op_names[rows], updates)]]
+    updates = np.array(facts.timeline.name_ids(*_UPDATE), np.int64)
+    mine = facts.groups.of_event[rows[among(facts.op_names[rows], updates)]]
     moved = 0.0
     for group, n in zip(*np.unique(mine, return_counts=True), strict=True):
         g = facts.groups.rows[int(group)]
