@@ -39,6 +39,15 @@ def phases(timeline: Timeline, links: Links) -> I8:
     return result
 
 
+def backward_marks(timeline: Timeline) -> Mask:
+    """Row-aligned with ``timeline.host``: the rows of autograd's backward pass."""
+    host = timeline.host
+    named = np.append(_of_names(timeline) == BACKWARD, False)[host.name]
+    of_op = (host.kind == HostKind.CPU_OP) & (host.fwd_thread > 0)
+    marks: Mask = (named | of_op) & _may_mark(timeline)
+    return marks
+
+
 def _of_names(timeline: Timeline) -> I8:
     return np.array([_phase(name) for name in timeline.names] or [-1], np.int8)
 

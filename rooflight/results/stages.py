@@ -227,7 +227,14 @@ class Stages:
                 hint=f"record fewer steps: {MAX_CELLS} pairs of step and device are the limit",
             )
         return step_figures(
-            self.timeline, self.links, self.spans, self.partitions, self.headline, self.groups, self.regimes
+            self.timeline,
+            self.links,
+            self.spans,
+            self.partitions,
+            self.headline,
+            self.groups,
+            self.regimes,
+            self.devices.roofs[self.headline],
         )
 
     @cached_property

@@ -9,10 +9,12 @@ import numpy as np
 
 from rooflight.attribution.launches import Links
 from rooflight.attribution.steps import StepSpan
-from rooflight.protocol import Parts, Step
+from rooflight.protocol import Parts, Roofs, Step
 from rooflight.regimes.kernels import Verdict
 from rooflight.regimes.partition import Partition
 from rooflight.regimes.steps import StepVerdict
+from rooflight.results.rows import rounded
+from rooflight.results.utilisation import Utilisation, utilisation
 from rooflight.roofline.groups import Groups
 from rooflight.roofline.speed import KernelTime, Limit, SpeedOfLight
 from rooflight.trace.tables import I64, GpuKind, Mask
@@ -35,6 +37,7 @@ class StepFigures:
     launched_ns: int
     touched: bool
     light: SpeedOfLight
+    use: Utilisation
 
 
 def step_figures(
@@ -45,6 +48,7 @@ def step_figures(
     headline: int,
     groups: Groups,
     regimes: Sequence[Verdict],
+    roofs: Roofs,
 ) -> list[StepFigures]:
     """The figures of every step; those of the whole are of the ``headline`` device."""
     start, end = bounds(steps)
@@ -52,6 +56,7 @@ def step_figures(
     parts = {d: p.parts(start, end) for d, p in partitions.items()}
     busy = {d: p.busy.within(start, end) for d, p in partitions.items()}
     touched = launched.any(start, end) | (sum(busy.values()) > 0)
+    used = utilisation(timeline, links, groups, headline, roofs, start, end)
     columns = (
         busy[headline].tolist(),
         launched.within(start, end).tolist(),
@@ -60,7 +65,7 @@ def step_figures(
     )
     return [
         StepFigures(s, {d: p[i] for d, p in parts.items()}, *row)
-        for i, (s, *row) in enumerate(zip(steps, *columns, strict=True))
+        for i, (s, *row) in enumerate(zip(steps, *columns, used, strict=True))
     ]
 
 
@@ -120,5 +125,11 @@ def step_row(timeline: Timeline, f: StepFigures, verdict: StepVerdict, headline:
         regime_reason=verdict.reason,
         attainable_us=us(f.light.attainable_ns),
         bound_us=us(f.light.bound_ns),
+        mfu=_percent(f.use.mfu),
+        hfu=_percent(f.use.hfu),
         start_us=us(f.span.start),
     )
+
+
+def _percent(fraction: float | None) -> float | None:
+    return None if fraction is None else rounded(100 * fraction)

@@ -1,0 +1,145 @@
+"""Model and hardware FLOPs utilisation of steps (DEFINITIONS §9: MFU, HFU).
+
+HFU counts the FLOPs that ran.  MFU counts those of the model alone: what a checkpoint computes a second time
+for the backward pass is none of them, nor is the product that the backward pass of fused attention repeats,
+the fifth of its five.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rooflight.attribution.intervals import F64
+from rooflight.attribution.launches import Links, enclosing
+from rooflight.attribution.phases import BACKWARD, backward_marks, phases
+from rooflight.kernels import MATRIX_FAMILIES
+from rooflight.protocol import Roofs
+from rooflight.roofline.bounds import compute_ceiling
+from rooflight.roofline.groups import Groups
+from rooflight.trace.tables import I64, GpuKind, HostKind, Mask
+from rooflight.trace.timeline import Timeline
+from rooflight.units import NS_PER_S
+
+#: Of the time of matrix kernels, the share whose FLOPs must be known.
+LEAST_KNOWN = 0.8
+#: Of the five products of an attention's backward pass, those that the model asks for.
+ATTENTION_BACKWARD = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Utilisation:
+    """Fractions of the datasheet's peak; ``None`` where too little of the FLOPs or no peak is known."""
+
+    mfu: float | None = None
+    hfu: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """Matrix kernels of one device in the order of their start: FLOPs that ran and those of the model (NaN:
+    unknown), length in ns, and the place of their type in ``peaks`` (FLOP/s, NaN: unknown)."""
+
+    start: I64
+    ran: F64
+    model: F64
+    length: I64
+    kind: I64
+    peaks: tuple[float, ...]
+
+
+def utilisation(
+    timeline: Timeline, links: Links, groups: Groups, device: int, roofs: Roofs, start: I64, end: I64
+) -> list[Utilisation]:
+    """Of each step [start, end), on one device; a kernel belongs to the step in which it starts."""
+    work = _matrix_work(timeline, links, groups, device, roofs)
+    borders = zip(*(np.searchsorted(work.start, t).tolist() for t in (start, end)), strict=True)
+    lengths = (end - start).tolist()
+    return [_of(work, low, high, ns) for (low, high), ns in zip(borders, lengths, strict=True)]
+
+
+def _of(work: _Work, low: int, high: int, wall_ns: int) -> Utilisation:
+    here = slice(low, high)
+    ran, model, length = work.ran[here], work.model[here], work.length[here]
+    weight = np.nan_to_num(ran)
+    by_kind = np.bincount(work.kind[here], weights=weight, minlength=len(work.peaks))
+    peak = work.peaks[int(by_kind.argmax())] if weight.any() else float("nan")
+    if np.isnan(peak) or wall_ns <= 0:
+        return Utilisation()
+    most = peak * wall_ns / NS_PER_S
+    return Utilisation(mfu=_share(model, length, most), hfu=_share(ran, length, most))
+
+
+def _share(flops: F64, length: I64, most: float) -> float | None:
+    """The sum of the known FLOPs over ``most``; ``None`` where too little of the time has known ones."""
+    known = ~np.isnan(flops)
+    if int(length[known].sum()) < LEAST_KNOWN * int(length.sum()):
+        return None
+    return float(flops[known].sum() / most)
+
+
+def _matrix_work(timeline: Timeline, links: Links, groups: Groups, device: int, roofs: Roofs) -> _Work:
+    gpu = timeline.gpu
+    rows = timeline.valid_gpu
+    of_group = _Table(groups, roofs)
+    mine = (gpu.device[rows] == device) & (gpu.kind[rows] == GpuKind.KERNEL)
+    rows = rows[mine & of_group.matrix[groups.of_event[rows]]]
+    rows = rows[np.argsort(gpu.start[rows], kind="stable")]
+    group = groups.of_event[rows]
+    ran = of_group.flops[group]
+    model = np.where(recomputed(timeline, links)[rows], 0.0, ran * of_group.share[group])
+    if backward_marks(timeline).any():
+        # Without its launch a kernel may be of the model or of a checkpoint.
+        model[links.launch[rows] < 0] = np.nan
+    return _Work(
+        start=gpu.start[rows],
+        ran=ran,
+        model=model,
+        length=gpu.end[rows] - gpu.start[rows],
+        kind=of_group.kind[group],
+        peaks=of_group.peaks,
+    )
+
+
+class _Table:
+    """By group: whether it multiplies matrices, FLOPs of one launch, the model's share of them, its type."""
+
+    def __init__(self, groups: Groups, roofs: Roofs) -> None:
+        rows = groups.rows
+        self.matrix: Mask = np.array(
+            [g.work.matrix or g.name.family in MATRIX_FAMILIES for g in rows] + [False], bool
+        )
+        self.flops = np.array([_flops(g.work.flops) for g in rows])
+        self.share = np.array([ATTENTION_BACKWARD if g.cost.family == "attention_bwd" else 1.0 for g in rows])
+        numbers: dict[tuple[str | None, bool], int] = {}
+        peaks: list[float] = []
+        kinds = []
+        for g in rows:
+            key = g.work.dtype, g.work.matrix
+            if key not in numbers:
+                numbers[key] = len(peaks)
+                roof = compute_ceiling(g.work, roofs)
+                peaks.append(roof.datasheet if roof and roof.datasheet else float("nan"))
+            kinds.append(numbers[key])
+        self.kind, self.peaks = np.array(kinds, np.int64), tuple(peaks)
+
+
+def _flops(flops: float | None) -> float:
+    return float("nan") if flops is None else float(flops)
+
+
+def recomputed(timeline: Timeline, links: Links) -> Mask:
+    """Row-aligned with ``timeline.gpu``: what the backward pass ran of the forward pass once more.
+
+    Autograd gives a number to ops that it will need the gradients of.  In the backward pass none gets one,
+    but for those that a checkpoint runs again.
+    """
+    host = timeline.host
+    numbered = (host.kind == HostKind.CPU_OP) & (host.seq >= 0) & (host.fwd_thread <= 0)
+    numbered &= ~backward_marks(timeline)
+    nodes = np.flatnonzero(numbered | backward_marks(timeline))
+    around = enclosing(timeline, links.launch, nodes)
+    forward = np.append(numbered, False)[around]
+    again: Mask = forward & (phases(timeline, links) == BACKWARD)
+    return again
