@@ -60,7 +60,7 @@ def partition(
     """
     gpu = timeline.gpu
     rows = timeline.valid_gpu
-    rows = rows[gpu.device[rows] == device]
+    rows = timeline.settled(rows[gpu.device[rows] == device])
     is_kernel = gpu.kind[rows] == GpuKind.KERNEL
     work, comm, copies = rows[is_kernel & ~is_comm[rows]], rows[is_comm[rows]], rows[~is_kernel]
     own = owned(gpu.start[work], gpu.end[work], rank[work])

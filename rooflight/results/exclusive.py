@@ -110,7 +110,7 @@ def summed_by(group: I64, amount: I64, n: int) -> I64:
 
 def _owners(timeline: Timeline, groups: Groups, p: Partition, is_comm: Mask) -> list[Owners]:
     of, gpu, rows = groups.of_event.astype(np.int64), timeline.gpu, timeline.valid_gpu
-    rows = rows[gpu.device[rows] == p.device]
+    rows = timeline.settled(rows[gpu.device[rows] == p.device])
     copies = rows[gpu.kind[rows] != GpuKind.KERNEL]
     kernels = Owners(p.kernels.start, p.kernels.end, of[p.kernels.owner])
     return [

@@ -152,6 +152,22 @@ class Timeline:
         """Rows of ``gpu`` with a usable interval."""
         return np.flatnonzero(self.gpu.invalid == Invalid.OK)
 
+    def settled(self, rows: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """GPU events in the order of their start, those that start together by what they are: where one of
+        several counts, the order in the file has no say."""
+        gpu = self.gpu
+        rows = rows[np.argsort(gpu.start[rows], kind="stable")]
+        again = gpu.start[rows[1:]] == gpu.start[rows[:-1]]
+        at = np.flatnonzero(np.append(again, False) | np.append(False, again))
+        if at.size:
+            tied = rows[at]
+            names = sorted({self.names[i] for i in gpu.name[tied].tolist()})
+            place = {name: i for i, name in enumerate(names)}
+            name = np.array([place[self.names[i]] for i in gpu.name[tied].tolist()], np.int64)
+            what = (gpu.graph_node[tied], gpu.correlation[tied], gpu.end[tied], gpu.kind[tied], name)
+            rows[at] = tied[np.lexsort((*what, gpu.start[tied]))]
+        return rows
+
     @cached_property
     def inputs(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         """A number for each row of ``op_args``, equal where dims and types are: white space does not count.

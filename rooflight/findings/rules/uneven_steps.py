@@ -9,6 +9,7 @@ import numpy as np
 from rooflight.findings.facts import Facts
 from rooflight.findings.model import Found, Seen
 from rooflight.findings.registry import rule
+from rooflight.trace.tables import I64
 
 _FEWEST = 5
 _FAR = 1.25
@@ -28,7 +29,7 @@ def uneven_steps(facts: Facts) -> Iterator[Found]:
     lengths = np.array([s.end - s.start for s in facts.spans], np.int64)
     if lengths.size < _FEWEST:
         return
-    median, high = float(np.median(lengths)), float(np.percentile(lengths, 99))
+    median, high = (_percentile(np.sort(lengths), p) for p in (50, 99))
     if high < _FAR * median:
         return
     slow = sorted(range(lengths.size), key=lambda i: (-lengths[i], i))[:3]
@@ -39,3 +40,10 @@ def uneven_steps(facts: Facts) -> Iterator[Found]:
         saving_ns=float(np.maximum(0, lengths - median).sum()),
         assumption="no step takes longer than the median one",
     )
+
+
+def _percentile(ordered: I64, p: int) -> float:
+    """With linear interpolation, as numpy's, which imports masked arrays."""
+    at, rest = divmod((ordered.size - 1) * p, 100)
+    low, high = int(ordered[at]), int(ordered[min(at + 1, ordered.size - 1)])
+    return low + (high - low) * rest / 100
