@@ -62,7 +62,7 @@ def test_the_overview_of_the_command_line_imports_no_library() -> None:
     assert not imported_by(str(console_script("rooflight")), "--help") & HEAVY
 
 
-@pytest.mark.parametrize("command", ["analyze", "compare", "upload", "gpus"])
+@pytest.mark.parametrize("command", ["analyze", "compare", "report", "upload", "gpus"])
 def test_a_command_line_never_imports_what_a_training_environment_may_lack(command: str) -> None:
     seen = imported_by(str(console_script("rooflight")), command, "--help")
     assert not seen & {"pandas", "plotly", "torch", "duckdb", "sqlalchemy", "fastapi", "agent", "app"}

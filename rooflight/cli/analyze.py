@@ -13,24 +13,34 @@ from rooflight.cli.markdown import markdown
 from rooflight.cli.table import table
 from rooflight.cli.terminal import Terminal, of_stream
 from rooflight.errors import Malformed, Refused, TooLarge
-from rooflight.protocol import Calibration, Document, encode
+from rooflight.protocol import Calibration, Document, decode, encode
 
 #: Of the traces in a folder.
 ENDINGS = (".json", ".json.gz", ".zip")
-FORMATS = ("table", "json", "md")
+FORMATS = ("table", "json", "html", "md")
 _MAX_CALIBRATION_BYTES = 1 << 20
+#: How the JSON of `rooflight analyze` begins, and no trace.
+_ANALYSIS = b'{"schema_version":'
+_MAX_ANALYSIS_BYTES = 1 << 30
 #: No device is slower or faster, in TFLOP/s, GB/s or µs; the service takes the same.
 _RATES = (1e-9, 1e9)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_recordings(parser)
+    parser.add_argument("--format", choices=FORMATS, default="table", help="default: table")
+    parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="write to this file")
+
+
+def add_recordings(parser: argparse.ArgumentParser) -> None:
+    """What to analyse, and how: the arguments that :func:`analysed` takes."""
     parser.add_argument(
         "files",
         nargs="+",
         type=Path,
         metavar="FILE",
         help="traces of one run, one per rank, or a folder of them (*.json, *.json.gz, *.zip), and the "
-        "execution traces that were recorded beside them",
+        "execution traces that were recorded beside them; or the JSON of an analysis",
     )
     parser.add_argument("--gpu", metavar="NAME", help="the GPU it ran on, when the trace does not tell")
     parser.add_argument(
@@ -57,18 +67,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-j", "--jobs", type=jobs, metavar="N", help="analyse so many files at a time (default: one per CPU)"
     )
-    parser.add_argument("--format", choices=FORMATS, default="table", help="default: table")
-    parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="write to this file")
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, analyse, print; refusals are raised as :class:`rooflight.errors.Refused`."""
+    write(analysed(args), args.format, args.output)
+    return 0
+
+
+def analysed(args: argparse.Namespace) -> Document:
+    """The analysis of the files that the arguments name, or the one that a file holds."""
     files, calibration = trace_files(args.files), read_calibration(args.calibration)
+    if len(files) == 1 and (found := saved(files[0])) is not None:
+        _no_more_than(found, args)
+        return found
     # Imported here so that `rooflight analyze --help` and a mistyped path answer at once.
     from rooflight import analysis
 
     options = analysis.Options(calibrations=() if calibration is None else (calibration,))
-    result = analysis.analyze_files(
+    return analysis.analyze_files(
         files,
         gpu=args.gpu,
         options=options,
@@ -76,9 +93,19 @@ def run(args: argparse.Namespace) -> int:
         salvage=args.salvage,
         eager=args.eager,
         counters=args.counters,
-    )
-    write(result.document, args.format, args.output)
-    return 0
+    ).document
+
+
+def _no_more_than(document: Document, args: argparse.Namespace) -> None:
+    """Refuse what would have to be known before the analysis that is already made."""
+    asked = {"--gpu": args.gpu, "--calibration": args.calibration, "--eager": args.eager}
+    late = [*(name for name, value in asked.items() if value), *(["--counters"] if args.counters else [])]
+    if late:
+        raise Refused(
+            f"{', '.join(late)} cannot change an analysis that is made",
+            where=document.source[:200],
+            hint="give the traces",
+        )
 
 
 def jobs(text: str) -> int:
@@ -92,6 +119,10 @@ def render(document: Document, fmt: str, terminal: Terminal | None = None) -> by
     """The document in one of :data:`FORMATS`; ``terminal`` only shapes the table."""
     if fmt == "json":
         return encode(document) + b"\n"
+    if fmt == "html":
+        from rooflight.report.html import report
+
+        return report(document).encode("utf-8")
     text = markdown(document) if fmt == "md" else table(document, terminal)
     # A name may hold half a surrogate pair, which UTF-8 has no bytes for.
     return text.encode("utf-8", "backslashreplace")
@@ -103,8 +134,13 @@ def write(document: Document, fmt: str, output: Path | None) -> None:
         sys.stdout.buffer.write(render(document, fmt, of_stream(sys.stdout)))
         sys.stdout.buffer.flush()
         return
+    put(render(document, fmt), output)
+
+
+def put(data: bytes, output: Path) -> None:
+    """Write the file; a refusal says why it cannot be."""
     try:
-        output.write_bytes(render(document, fmt))
+        output.write_bytes(data)
     except OSError as e:
         raise Refused(f"cannot write: {e.strerror}", where=str(output), hint="give -o another path") from e
 
@@ -130,6 +166,20 @@ def _in_folder(folder: Path) -> list[Path]:
             "the folder holds no *.json, *.json.gz or *.zip", where=str(folder), hint="name the traces"
         )
     return found
+
+
+def saved(path: Path) -> Document | None:
+    """The analysis that a file holds; ``None`` when it is something else."""
+    try:
+        with path.open("rb") as file:
+            if file.read(len(_ANALYSIS)) != _ANALYSIS:
+                return None
+            data = _ANALYSIS + file.read(_MAX_ANALYSIS_BYTES)
+    except OSError as e:
+        raise Refused(f"cannot read: {e.strerror}", where=str(path), hint="check the path") from e
+    if len(data) > _MAX_ANALYSIS_BYTES:
+        raise TooLarge("an analysis is under 1 GiB", where=str(path), hint="give the traces")
+    return decode(data)
 
 
 def read_calibration(path: Path | None) -> Calibration | None:

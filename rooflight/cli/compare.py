@@ -7,17 +7,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rooflight.cli.analyze import FORMATS, jobs, read_calibration, trace_files
+from rooflight.cli.analyze import jobs, read_calibration, saved, trace_files
 from rooflight.cli.terminal import Terminal, of_stream
-from rooflight.errors import Refused, TooLarge
-from rooflight.protocol import Document, decode, encode
+from rooflight.errors import Refused
+from rooflight.protocol import Document, encode
 
 if TYPE_CHECKING:
     from rooflight.comparison import Comparison
 
-#: How the JSON of `rooflight analyze` begins, and no trace.
-_ANALYSIS = b'{"schema_version":'
-_MAX_ANALYSIS_BYTES = 1 << 30
+FORMATS = ("table", "json", "md")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
 def document_in(path: Path, args: argparse.Namespace) -> Document:
     """The analysis in ``path``, or of the traces there."""
     files, calibration = trace_files([path]), read_calibration(args.calibration)
-    if len(files) == 1 and (found := _saved(files[0])) is not None:
+    if len(files) == 1 and (found := saved(files[0])) is not None:
         return found
     from rooflight import analysis
 
@@ -62,7 +60,7 @@ def document_in(path: Path, args: argparse.Namespace) -> Document:
 
 
 def render(comparison: Comparison, fmt: str, terminal: Terminal | None = None) -> bytes:
-    """The comparison in one of :data:`~rooflight.cli.analyze.FORMATS`; ``terminal`` shapes the table."""
+    """The comparison in one of :data:`FORMATS`; ``terminal`` shapes the table."""
     if fmt == "json":
         return encode(comparison.document) + b"\n"
     from rooflight.cli.compared import table
@@ -83,17 +81,3 @@ def write(comparison: Comparison, fmt: str, output: Path | None) -> None:
         output.write_bytes(render(comparison, fmt))
     except OSError as e:
         raise Refused(f"cannot write: {e.strerror}", where=str(output), hint="give -o another path") from e
-
-
-def _saved(path: Path) -> Document | None:
-    """The analysis that a file holds; ``None`` when it is something else."""
-    try:
-        with path.open("rb") as file:
-            if file.read(len(_ANALYSIS)) != _ANALYSIS:
-                return None
-            data = _ANALYSIS + file.read(_MAX_ANALYSIS_BYTES)
-    except OSError as e:
-        raise Refused(f"cannot read: {e.strerror}", where=str(path), hint="check the path") from e
-    if len(data) > _MAX_ANALYSIS_BYTES:
-        raise TooLarge("an analysis is under 1 GiB", where=str(path), hint="compare the traces")
-    return decode(data)

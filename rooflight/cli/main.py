@@ -24,6 +24,7 @@ COMMANDS = {
     "kernels": "family, dtype and unit of kernel names read from standard input, one a line",
     "whatif": "the same work on another GPU, in another dtype, fused, overlapped, without waiting",
     "gpus": "the hardware catalogue, or the entry that a name resolves to",
+    "report": "an analysis as one HTML file, to send on or to keep",
     "prices": "a price list of your own from the files that a cloud provider publishes",
     "upload": "send a trace to a Rooflight server",
 }

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rooflight.cli.table import TOP_FINDINGS, TOP_KERNELS, WATERFALL
+from rooflight.cli.table import TOP_FINDINGS, TOP_KERNELS
 from rooflight.cli.terminal import fit, safe
 from rooflight.protocol import Document, Finding, Kernel, Parts, Rank
 from rooflight.report.summary import (
+    WATERFALL,
     Summary,
     counted,
     first_step,

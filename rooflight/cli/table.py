@@ -11,6 +11,7 @@ from rooflight.protocol import IDLE_PARTS, Coverage, Document, Finding, Flag, Ke
 from rooflight.regimes.steps import GROUPS
 from rooflight.report.stragglers import Stragglers, stragglers
 from rooflight.report.summary import (
+    WATERFALL,
     Summary,
     counted,
     first_sentence,
@@ -24,11 +25,6 @@ from rooflight.report.summary import (
     verdict,
 )  # fmt: skip
 
-#: From what the device did not do down to its work, as the page's waterfall falls.
-WATERFALL = (
-    "input", "host", "sync", "dispatch", "launch", "dependency", "unknown_idle", "communication", "copy",
-    "latency", "unknown", "memory", "compute",
-)  # fmt: skip
 TOP_RANKS = 16
 TOP_KERNELS = 12
 TOP_FINDINGS = 5
@@ -142,7 +138,6 @@ def _waterfall(parts: Parts, s: Summary, term: Terminal) -> Iterator[str]:
     yield ""
     yield term.strong(f"Where the wall time of {what} goes: {ms(s.wall_us)}")
     width = term.width - 2 - 14 - 12 - 8
-    decimals = 2 if s.wall_us >= 10_000 else 3
     start = 0.0
     for name in WATERFALL:
         value = getattr(parts, name)
@@ -150,7 +145,7 @@ def _waterfall(parts: Parts, s: Summary, term: Terminal) -> Iterator[str]:
             continue
         drawn = bar(start / s.wall_us, (start + value) / s.wall_us, width, idle=name in IDLE_PARTS)
         share = f"{100 * value / s.wall_us:.1f} %"
-        yield f"  {name:<14}{term.paint(drawn, GROUPS[name])}{_in_column(value, decimals):>9} ms{share:>8}"
+        yield f"  {name:<14}{term.paint(drawn, GROUPS[name])}{_in_column(value, s.decimals):>9} ms{share:>8}"
         start += value
     yield "  solid: the device works; shaded: it waits"
 
@@ -198,8 +193,7 @@ def _kernels(s: Summary, term: Terminal) -> Iterator[str]:
     if not s.kernels:
         return
     what = "ops" if s.on_cpu else "kernels"
-    # The recording holds more than the steps that were inferred from it.
-    steps = 1 if s.whole or s.inferred else max(1, s.times.n)
+    steps = s.kernel_steps
     launches = sum(k.count for k in s.kernels)
     shown = s.kernels[:TOP_KERNELS]
     yield ""

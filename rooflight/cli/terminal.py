@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TextIO
 
+from rooflight.report.text import fit as fit
+from rooflight.report.text import safe as safe
+
 #: 256-colour codes next to the regime colours of the pages.
 _COLOURS: Mapping[str, int] = {
     "compute": 32,
@@ -63,17 +66,3 @@ def of_stream(stream: TextIO) -> Terminal:
         colour=tty and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
         width=max(60, min(width, 160)),
     )
-
-
-def safe(text: str) -> str:
-    """``text`` from outside without control characters: a kernel's name must not drive the terminal."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-
-
-def fit(text: str, width: int) -> str:
-    """At most ``width`` characters of ``text``, made safe, with an ellipsis where it is cut."""
-    # Cut before cleaning as well: a hostile name may be 64 KiB long.
-    clean = safe(text[: width + 1])
-    return clean if len(clean) <= width else clean[: max(0, width - 1)] + "…"

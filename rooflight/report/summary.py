@@ -12,6 +12,11 @@ from rooflight.regimes.advice import WITHHELD, advice, meaning
 from rooflight.regimes.steps import GROUPS
 from rooflight.units import GIGA, TERA
 
+#: From what the device did not do down to its work, as the page's waterfall falls.
+WATERFALL = (
+    "input", "host", "sync", "dispatch", "launch", "dependency", "unknown_idle", "communication", "copy",
+    "latency", "unknown", "memory", "compute",
+)  # fmt: skip
 #: Fewer samples than this have no tail percentiles (DEFINITIONS §16).
 MIN_FOR_TAILS = 5
 
@@ -47,10 +52,22 @@ class Summary:
     whole: bool
     inferred: bool
     on_cpu: bool
+    steps: Sequence[Step | CpuStep] = ()
+
+    @property
+    def decimals(self) -> int:
+        """Decimals of milliseconds in a column of parts."""
+        return 2 if self.wall_us >= 10_000 else 3
 
     @property
     def unit(self) -> str:
         return "in the recording" if self.whole else f"per {self.step}"
+
+    @property
+    def kernel_steps(self) -> int:
+        """By how many steps the times of kernel rows are divided to be those of one."""
+        # The recording holds more than the steps that were inferred from it.
+        return 1 if self.whole or self.inferred else max(1, self.times.n)
 
     @property
     def step(self) -> str:
@@ -80,6 +97,7 @@ def summarise(rank: Rank) -> Summary:
         whole=not any(s.parts_us for s in steps),
         inferred=bool(steps) and steps is rank.inferred_steps,
         on_cpu=on_cpu,
+        steps=steps,
     )
 
 

@@ -16,7 +16,7 @@ import pytest
 from rooflight.cli.analyze import read_calibration, render, trace_files, write
 from rooflight.cli.main import main
 from rooflight.cli.markdown import code, markdown, plain
-from rooflight.cli.table import WATERFALL, bar, table
+from rooflight.cli.table import bar, table
 from rooflight.cli.terminal import Terminal, fit, of_stream, safe
 from rooflight.errors import Malformed, Refused, TooLarge
 from rooflight.protocol import (
@@ -32,7 +32,7 @@ from rooflight.protocol import (
     Roofs,
     decode,
 )
-from rooflight.report.summary import mean_parts, ms, step_times, summarise, verdict
+from rooflight.report.summary import WATERFALL, mean_parts, ms, step_times, summarise, verdict
 from tests import shared
 from tests.factories import a_document, a_kernel, a_rank
 

@@ -1,0 +1,108 @@
+"""What a reader sees first: the verdict in a sentence, and a strip of the figures behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rooflight.protocol import Coverage, Rank
+from rooflight.report.bars import chip, meter, swatch
+from rooflight.report.markup import NB, Html, join, tag
+from rooflight.report.money import Money, usd
+from rooflight.report.summary import Summary, counted, first_step, ms, verdict
+from rooflight.report.text import fit
+
+_DASH = "–"
+_REASON = 300
+
+
+def headline(rank: Rank, s: Summary, money: Money | None) -> Html:
+    """Verdict, first thing to do, strip."""
+    return join([_verdict(s), _strip(rank, s, money)])
+
+
+def _verdict(s: Summary) -> Html:
+    lead, colon, rest = fit(verdict(s), 2 * _REASON).partition(":")
+    sentence = [tag("b", f"{lead}{colon}"), f"{rest} ", tag("span", first_step(s))]
+    return tag("p", swatch(s.regime or "unknown"), tag("span", *sentence), cls="verdict")
+
+
+def _strip(rank: Rank, s: Summary, money: Money | None) -> Html:
+    cells = [_regime(s), _step_time(s), _attainable(s, rank.coverage), _data(rank), _device(rank, s)]
+    cells.append(_costed(rank.coverage, s) if money is None else _money(s, money))
+    return tag("dl", *cells, cls="strip", aria_label="Headline")
+
+
+def _cell(label: str, value: str, *below: str, cls: str | None = None) -> Html:
+    return tag(
+        "div", tag("dt", label), tag("dd", value, cls=cls), *(tag("dd", b, cls="sub") for b in below if b)
+    )
+
+
+def _regime(s: Summary) -> Html:
+    if s.regime is None:
+        return _cell("Bound by", _DASH, fit(s.reason or "nothing to judge", _REASON))
+    sure = f"{s.confidence} confidence" if s.confidence else ""
+    return _cell("Bound by", chip(s.regime), sure, fit(s.reason, _REASON))
+
+
+def _step_time(s: Summary) -> Html:
+    t = s.times
+    if not t.n:
+        return _cell(
+            "Step time", _DASH, f"{ms(s.wall_us)} recorded" if s.wall_us else "", "no steps are known"
+        )
+    trio = tag("dl", *_percentiles(s), cls="trio")
+    few = "too few steps for tails" if t.p95_us is None else ""
+    return _cell("Step time", trio, counted(t.n, s.step), few)
+
+
+def _percentiles(s: Summary) -> Iterator[Html]:
+    t = s.times
+    for name, value in (("p50", t.p50_us), ("p95", t.p95_us), ("p99", t.p99_us)):
+        yield tag("span", tag("b", ms(value).replace(" ", NB), data_figure=name), tag("i", name))
+
+
+def _attainable(s: Summary, c: Coverage) -> Html:
+    if s.attainable_us is None or not s.wall_us:
+        return _cell("Of attainable", _DASH, "needs steps, costs and roofs")
+    pct = 100 * s.attainable_us / s.wall_us
+    value = join([f"{pct:.0f}", tag("span", "%", cls="unit")])
+    unknown = (
+        f"{c.unknown:.0f}{NB}% of the work is of unknown cost and counts in full" if c.unknown >= 1 else ""
+    )
+    of = f"{ms(s.attainable_us)} of {ms(s.wall_us)} {s.unit}"
+    return _cell("Of attainable", value, of, meter(pct), unknown)
+
+
+def _data(rank: Rank) -> Html:
+    reasons = rank.grade_reasons or ["nothing is missing"]
+    more = f"and {counted(len(reasons) - 1, 'more reason')}" if len(reasons) > 1 else ""
+    return _cell("Data", fit(rank.grade, 40).capitalize(), fit(reasons[0], _REASON), more)
+
+
+def _device(rank: Rank, s: Summary) -> Html:
+    roofs = rank.cpu.roof if s.on_cpu and rank.cpu else next(iter(rank.roofs.values()), None)
+    known = roofs is not None and (roofs.compute or roofs.vector or roofs.memory)
+    below = (
+        fit(f"roofs of {roofs.name or 'this device'}", 80) if roofs and known else "no roof is known for it"
+    )
+    return _cell("CPU" if s.on_cpu else "Device", fit(s.device, 120), below, cls="device")
+
+
+def _costed(c: Coverage, s: Summary) -> Html:
+    if not s.kernels or c == Coverage():
+        return _cell("Time costed", _DASH, "no work was recorded")
+    parts = {"measured": c.measured, "modelled": c.modelled, "inferred": c.inferred}
+    said = ", ".join(f"{pct:.0f}{NB}% {name}" for name, pct in parts.items() if pct >= 0.5)
+    value = join([f"{100 - c.unknown:.0f}", tag("span", "%", cls="unit")])
+    return _cell("Time costed", value, said or "no cost is known")
+
+
+def _money(s: Summary, m: Money) -> Html:
+    price = f"{usd(float(m.usd_per_gpu_hour))} per GPU and hour, {counted(m.devices, 'GPU')}"
+    if s.whole or not s.wall_us:
+        return _cell("Per 1,000 steps", _DASH, "no steps are known", price)
+    value = usd(m.per_1000_steps(s.wall_us))
+    lost = None if s.attainable_us is None else m.per_hour(s.wall_us - s.attainable_us, s.wall_us)
+    gap = "" if lost is None else f"{usd(max(0.0, lost))} of each hour above attainable"
+    return _cell("Per 1,000 steps", tag("span", value, data_figure="money"), price, gap)
