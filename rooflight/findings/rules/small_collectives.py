@@ -62,4 +62,4 @@ def _messages(facts: Facts, rows: I64) -> I64:
 def _message(cost: Cost) -> int:
     """The larger of what goes in and what comes out."""
     known = [size for size in (cost.bytes_read, cost.bytes_written) if size is not None]
-    return max(known) if len(known) == 2 else -1
+    return min(max(known), 1 << 62) if len(known) == 2 else -1
