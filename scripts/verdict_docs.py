@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the table of docs/verdicts.md: grade and regime of each shared trace.  ``verdict_docs.py TRACES``."""
+"""Writes the table of docs/verdicts.md, grade and regime of each shared trace: ``verdict_docs.py TRACES``."""
 
 from __future__ import annotations
 
