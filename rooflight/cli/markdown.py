@@ -43,7 +43,7 @@ def _rank(rank: Rank) -> Iterator[str]:
     yield ""
     t, steps = s.times, counted(s.times.n, s.step)
     yield f"- Step time: p50 {ms(t.p50_us)}, p95 {ms(t.p95_us)}, p99 {ms(t.p99_us)} over {steps}"
-    yield f"- Attainable: {ms(s.attainable_us)}"
+    yield f"- Attainable: {ms(None if s.attainable_pct is None else s.attainable_us)}"
     yield f"- Data: {plain('; '.join([rank.grade, *rank.grade_reasons]))}"
     c = rank.coverage
     what = "op" if s.on_cpu else "kernel"

@@ -110,11 +110,14 @@ def _headline(rank: Rank, s: Summary, term: Terminal) -> Iterator[str]:
     yield ""
     t = s.times
     yield f"  step time   p50 {ms(t.p50_us)} · p95 {ms(t.p95_us)} · p99 {ms(t.p99_us)}{_few(t.n)}"
-    if s.attainable_us is not None and s.wall_us:
-        share = f"{100 * s.attainable_us / s.wall_us:.0f} % of the step time"
-        what = "ops" if s.on_cpu else "kernels"
+    what = "ops" if s.on_cpu else "kernels"
+    if s.attainable_pct is not None:
+        share = f"{s.attainable_pct:.0f} % of the step time"
         yield f"  attainable  {ms(s.attainable_us)}, {share}, without waiting and with all known {what} at"
         yield f"{'':14}their practical roof"
+    elif s.attainable_us is not None:
+        unknown = f"{s.unbounded_pct or 0.0:.0f} % of the time of {what}"
+        yield f"  attainable  {_DASH} (the bound of {unknown} is unknown)"
     yield from _grade(rank, term)
 
 

@@ -71,7 +71,7 @@ def _saving(f: Finding, s: Summary, money: Money | None) -> Html:
 def _evidence(e: Evidence, rows: Collection[int]) -> Html:
     here = [i for i in e.kernels if i in rows][:_MAX_LINKS]
     links = (tag("a", f"row {n}" if len(here) > 1 else "row", href=f"#k{i}") for n, i in enumerate(here, 1))
-    steps = f" (steps {', '.join(map(str, e.steps[:8]))})" if e.steps else ""
+    steps = f" (step{'s' * (len(e.steps) > 1)} {', '.join(map(str, e.steps[:8]))})" if e.steps else ""
     return tag("li", f"{fit(e.text, _TEXT)}{steps} ", *(tag("span", x, " ") for x in links))
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rooflight.protocol import Coverage, Rank
+from rooflight.protocol import REGIMES, Coverage, Rank
 from rooflight.report.bars import chip, meter, swatch
 from rooflight.report.markup import NB, Html, join, tag
 from rooflight.report.money import Money, usd
-from rooflight.report.summary import Summary, counted, first_step, ms, verdict
+from rooflight.report.summary import Summary, counted, first_step, group_us, ms, verdict
 from rooflight.report.text import fit
 
 _DASH = "–"
@@ -27,31 +27,40 @@ def _verdict(s: Summary) -> Html:
 
 
 def _strip(rank: Rank, s: Summary, money: Money | None) -> Html:
-    cells = [_regime(s), _step_time(s), _attainable(s, rank.coverage), _data(rank), _device(rank, s)]
+    cells = [_regime(s), _step_time(s), _attainable(s), _data(rank), _device(rank, s)]
     cells.append(_costed(rank.coverage, s) if money is None else _money(s, money))
     return tag("dl", *cells, cls="strip", aria_label="Headline")
 
 
-def _cell(label: str, value: str, *below: str, cls: str | None = None) -> Html:
-    return tag(
-        "div", tag("dt", label), tag("dd", value, cls=cls), *(tag("dd", b, cls="sub") for b in below if b)
-    )
+def _cell(label: str, value: str, *below: str, cls: str | None = None, title: str | None = None) -> Html:
+    lines = (tag("dd", b, cls="sub") for b in below if b)
+    return tag("div", tag("dt", label), tag("dd", value, cls=cls), *lines, title=title)
 
 
 def _regime(s: Summary) -> Html:
     if s.regime is None:
         return _cell("Bound by", _DASH, fit(s.reason or "nothing to judge", _REASON))
-    sure = f"{s.confidence} confidence" if s.confidence else ""
-    return _cell("Bound by", chip(s.regime), sure, fit(s.reason, _REASON))
+    sure = f"{fit(s.confidence, 40)} confidence" if s.confidence else ""
+    decided = fit(s.reason, _REASON) or None
+    return _cell("Bound by", chip(s.regime), sure, ", ".join(_shares(s)), title=decided)
+
+
+def _shares(s: Summary) -> Iterator[str]:
+    """The share of the wall time that the regime takes, and the largest of the others."""
+    if s.parts is None or not s.wall_us or s.regime not in REGIMES:
+        return
+    spent = {r: group_us(s.parts, r) for r in REGIMES}
+    yield f"{100 * spent.pop(s.regime) / s.wall_us:.0f}{NB}% of the wall time"
+    second = max(spent, key=lambda r: spent[r])
+    yield f"{second} {100 * spent[second] / s.wall_us:.0f}{NB}%"
 
 
 def _step_time(s: Summary) -> Html:
     t = s.times
     if not t.n:
-        return _cell(
-            "Step time", _DASH, f"{ms(s.wall_us)} recorded" if s.wall_us else "", "no steps are known"
-        )
-    trio = tag("dl", *_percentiles(s), cls="trio")
+        recorded = f"{ms(s.wall_us)} recorded" if s.wall_us else ""
+        return _cell("Step time", _DASH, recorded, "no steps are known")
+    trio = tag("span", *_percentiles(s), cls="trio")
     few = "too few steps for tails" if t.p95_us is None else ""
     return _cell("Step time", trio, counted(t.n, s.step), few)
 
@@ -62,16 +71,17 @@ def _percentiles(s: Summary) -> Iterator[Html]:
         yield tag("span", tag("b", ms(value).replace(" ", NB), data_figure=name), tag("i", name))
 
 
-def _attainable(s: Summary, c: Coverage) -> Html:
-    if s.attainable_us is None or not s.wall_us:
-        return _cell("Of attainable", _DASH, "needs steps, costs and roofs")
-    pct = 100 * s.attainable_us / s.wall_us
-    value = join([f"{pct:.0f}", tag("span", "%", cls="unit")])
-    unknown = (
-        f"{c.unknown:.0f}{NB}% of the work is of unknown cost and counts in full" if c.unknown >= 1 else ""
-    )
+def _attainable(s: Summary) -> Html:
+    unknown = s.unbounded_pct or 0.0
+    if s.attainable_pct is None:
+        why = f"the bound of {unknown:.0f}{NB}% of the work is unknown"
+        return _cell(
+            "Of attainable", _DASH, "needs steps, costs and roofs" if s.attainable_us is None else why
+        )
+    value = join([f"{s.attainable_pct:.0f}", tag("span", "%", cls="unit")])
     of = f"{ms(s.attainable_us)} of {ms(s.wall_us)} {s.unit}"
-    return _cell("Of attainable", value, of, meter(pct), unknown)
+    full = f"{unknown:.0f}{NB}% of the work has no known bound and counts in full" if unknown >= 1 else ""
+    return _cell("Of attainable", value, of, meter(s.attainable_pct), full)
 
 
 def _data(rank: Rank) -> Html:
@@ -84,7 +94,7 @@ def _device(rank: Rank, s: Summary) -> Html:
     roofs = rank.cpu.roof if s.on_cpu and rank.cpu else next(iter(rank.roofs.values()), None)
     known = roofs is not None and (roofs.compute or roofs.vector or roofs.memory)
     below = (
-        fit(f"roofs of {roofs.name or 'this device'}", 80) if roofs and known else "no roof is known for it"
+        f"roofs of {fit(roofs.name or 'this device', 80)}" if roofs and known else "no roof is known for it"
     )
     return _cell("CPU" if s.on_cpu else "Device", fit(s.device, 120), below, cls="device")
 
@@ -103,6 +113,7 @@ def _money(s: Summary, m: Money) -> Html:
     if s.whole or not s.wall_us:
         return _cell("Per 1,000 steps", _DASH, "no steps are known", price)
     value = usd(m.per_1000_steps(s.wall_us))
-    lost = None if s.attainable_us is None else m.per_hour(s.wall_us - s.attainable_us, s.wall_us)
+    known = s.attainable_us is not None and s.attainable_pct is not None
+    lost = m.per_hour(s.wall_us - (s.attainable_us or 0.0), s.wall_us) if known else None
     gap = "" if lost is None else f"{usd(max(0.0, lost))} of each hour above attainable"
     return _cell("Per 1,000 steps", tag("span", value, data_figure="money"), price, gap)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rooflight.protocol import PARTS, CpuStep, Document, Finding, Kernel, Parts, Rank, Step
+from rooflight.protocol import KERNEL_PARTS, PARTS, CpuStep, Document, Finding, Kernel, Parts, Rank, Step
 from rooflight.regimes.advice import WITHHELD, advice, meaning
 from rooflight.regimes.steps import GROUPS
 from rooflight.units import GIGA, TERA
@@ -19,6 +19,8 @@ WATERFALL = (
 )  # fmt: skip
 #: Fewer samples than this have no tail percentiles (DEFINITIONS §16).
 MIN_FOR_TAILS = 5
+#: Percent of the kernel time.
+MOSTLY = 50.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,20 @@ class Summary:
     def decimals(self) -> int:
         """Decimals of milliseconds in a column of parts."""
         return 2 if self.wall_us >= 10_000 else 3
+
+    @property
+    def unbounded_pct(self) -> float | None:
+        """Share of the kernel time whose bound is unknown; ``None`` without kernel time."""
+        kernel = sum(getattr(self.parts, p) for p in KERNEL_PARTS) if self.parts else 0.0
+        return 100 * self.parts.unknown / kernel if self.parts and kernel else None
+
+    @property
+    def attainable_pct(self) -> float | None:
+        """Attainable as a share of the wall time; ``None`` where it rests mostly on work of unknown bound,
+        which counts in full: such a share would say nothing."""
+        if self.attainable_us is None or not self.wall_us or (self.unbounded_pct or 0.0) > MOSTLY:
+            return None
+        return 100 * self.attainable_us / self.wall_us
 
     @property
     def unit(self) -> str:

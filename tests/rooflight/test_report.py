@@ -245,6 +245,27 @@ def test_a_withheld_verdict_gives_its_reason_in_the_same_place() -> None:
     assert "No verdict: salvaged: the file ends early." in page(doc).words
 
 
+def test_an_attainable_time_that_rests_on_the_unknown_is_not_told() -> None:
+    doc = a_document(steps=1)
+    parts = doc.ranks[0].steps[0].parts_us
+    assert parts is not None
+    parts.compute = parts.memory = 10_000.0
+    parts.latency, parts.unknown = 0.0, 20_000.0  # half of 40 ms: still told
+    assert "68.40 ms of" in page(doc).words
+    assert "50 % of the work has no known bound and counts in full" in page(doc).words
+    parts.unknown = 30_000.0  # 60 % of 50 ms
+    words = page(doc, Options(usd_per_gpu_hour=Decimal(3))).words
+    assert "Of attainable – the bound of 60 % of the work is unknown" in words
+    assert "above attainable" not in words
+    assert "attainable  – (the bound of 60 % of the time of kernels is unknown)" in table(doc)
+    assert "- Attainable: –" in markdown(doc)
+
+
+def test_the_strip_tells_the_share_of_the_regime_and_of_the_next() -> None:
+    # a_step: input 58.7 of 174.8 ms, compute 40 = 22.9 %
+    assert "34 % of the wall time, compute 23 %" in page(a_document()).words
+
+
 def test_a_recording_of_the_cpu_shows_its_ops() -> None:
     doc = a_document(kernels=2)
     rank = doc.ranks[0]
