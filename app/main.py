@@ -10,6 +10,7 @@ import structlog
 from fastapi import APIRouter, FastAPI
 
 from app import errors, health, openapi, signin
+from app.advice import endpoints as advice
 from app.blobs import BlobStore
 from app.calibrations import endpoints as calibrations
 from app.db import Database
@@ -30,7 +31,7 @@ from rooflight import __version__
 from rooflight.prices import read_own, with_own
 
 log = structlog.get_logger()
-RESOURCES = (projects, runs, ingest, kernels, steps, jobs, hardware, calibrations)
+RESOURCES = (projects, runs, ingest, kernels, steps, advice, jobs, hardware, calibrations)
 
 
 def create_app(settings: Settings, *, child: Sequence[str] = CHILD) -> FastAPI:

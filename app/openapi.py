@@ -12,8 +12,6 @@ from app.problems import Problem
 from rooflight import __version__, protocol
 
 _REF = "#/components/schemas/{name}"
-#: Integers that travel as decimal strings (DEFINITIONS §13).
-BIG = frozenset({"flops", "bytes", "flops_total", "peak_allocated", "peak_reserved"})
 ABOUT = """What bounds your GPUs, what the gap costs, what to do first.
 
 Times are microseconds (`*_us`), shares are percent, unknown is null. Integers that may pass 2^53 are decimal
@@ -41,12 +39,13 @@ def _protocol() -> dict[str, Any]:
     _, components = msgspec.json.schema_components([protocol.Document], ref_template=_REF)
     for component in components.values():
         for name, field in component.get("properties", {}).items():
-            if name in BIG:
+            if name in protocol.BIG:
+                default = field.get("default")
                 component["properties"][name] = {
                     "type": ["string", "null"],
                     "pattern": r"^\d+$",
                     "description": "A decimal integer.",
-                    **({"default": field["default"]} if "default" in field else {}),
+                    **({"default": None if default is None else str(default)} if "default" in field else {}),
                 }
     return components
 

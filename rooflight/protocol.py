@@ -408,7 +408,7 @@ class Calibration(Struct):
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Document)
 #: Fields that pass 2**53 and travel as decimal strings over HTTP.
-_BIG = frozenset(
+BIG = frozenset(
     {
         "flops",
         "bytes",
@@ -447,7 +447,7 @@ def _stringify(value: Any) -> Any:
 
 
 def _big(key: str, value: Any) -> Any:
-    if isinstance(value, int) and not isinstance(value, bool) and (key in _BIG or key.endswith("_ns")):
+    if isinstance(value, int) and not isinstance(value, bool) and (key in BIG or key.endswith("_ns")):
         return str(value)
     return _stringify(value)
 

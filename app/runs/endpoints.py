@@ -85,14 +85,14 @@ async def get_run(run_id: str, session: Reading, caller: Caller) -> RunSummary:
 @router.get("/runs/{run_id}/analysis", responses=_answers({"$ref": "#/components/schemas/Document"}))
 async def get_analysis(run_id: str, session: Reading, caller: Caller) -> Response:
     """The JSON of `rooflight analyze` for this run, with big integers as decimal strings."""
-    document = await _document(session, run_id, caller)
+    document = await document_of(session, run_id, caller)
     return Response(await asyncio.to_thread(protocol.encode_http, document), media_type=_JSON)
 
 
 @router.get("/runs/{run_id}/regimes", responses=problems(404))
 async def get_regimes(run_id: str, session: Reading, caller: Caller) -> Regimes:
     """Kernel time and steps by regime, per rank."""
-    return regimes(await _document(session, run_id, caller))
+    return regimes(await document_of(session, run_id, caller))
 
 
 @router.get(
@@ -107,7 +107,7 @@ async def get_regimes(run_id: str, session: Reading, caller: Caller) -> Regimes:
 )
 async def get_ranks(run_id: str, session: Reading, caller: Caller) -> Response:
     """The ranks of the run: grade, flags, device figures, roofs and verdict; no rows."""
-    document = await _document(session, run_id, caller)
+    document = await document_of(session, run_id, caller)
     rows = {"steps", "inferred_steps", "kernels", "attribution", "attribution_op_time_us", "findings"}
     items = [{k: v for k, v in msgspec.to_builtins(r).items() if k not in rows} for r in document.ranks]
     for item in items:
@@ -135,7 +135,7 @@ async def get_roofline(
     """The roofline of one rank as a plotly figure."""
     from rooflight.figures.roofline import roofline
 
-    document = await _document(session, run_id, caller)
+    document = await document_of(session, run_id, caller)
     present = [r.rank for r in document.ranks]
     if rank is None:
         rank = min(present)
@@ -144,7 +144,8 @@ async def get_roofline(
     return Response(protocol.encode(roofline(document, rank=rank)), media_type=_JSON)
 
 
-async def _document(session: Reading, run_id: str, caller: Caller) -> protocol.Document:
+async def document_of(session: Reading, run_id: str, caller: Caller) -> protocol.Document:
+    """The analysis of a run; 404 for one that the caller may not see or that has none yet."""
     run = await queries.require_run(session, run_id, caller.project_id)
     document = await queries.run_document(session, run.id)
     if document is None:

@@ -58,7 +58,8 @@ def test_a_token_of_one_project_sees_no_other(service: Service) -> None:
     limited = {"Authorization": f"Bearer {a_token(service.settings, project_id=own['id'])}"}
     names = [p["name"] for p in service.client.get("/api/v1/projects", headers=limited).json()["items"]]
     assert names == ["own"]
-    for path in ("", "/analysis", "/kernels", "/steps", "/regimes", "/ranks", "/roofline", "/launches"):
+    own_parts = ("/analysis", "/kernels", "/steps", "/regimes", "/ranks", "/roofline", "/launches")
+    for path in ("", *own_parts, "/findings", "/whatif"):
         assert service.client.get(f"/api/v1/runs/{theirs}{path}", headers=limited).status_code == 404
     for path in (f"/runs/{theirs}/traces", f"/runs/{theirs}/profiles", "/projects/theirs/runs"):
         answer = service.client.post(
