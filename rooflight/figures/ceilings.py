@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from msgspec.structs import replace
+
 from rooflight.protocol import Ceiling, Kernel, Roofs
+
+#: No device is slower or faster, in FLOP/s or B/s.
+_RATES = (1.0, 1e21)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +28,23 @@ class Flat:
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def plausible(roofs: Roofs) -> Roofs:
+    """The roofs without those that no device has, whoever wrote them: they are unknown."""
+    return replace(
+        roofs,
+        compute={dtype: _plausible(c) for dtype, c in roofs.compute.items()},
+        vector={dtype: _plausible(c) for dtype, c in roofs.vector.items()},
+        memory=None if roofs.memory is None else _plausible(roofs.memory),
+        link=None if roofs.link is None else _plausible(roofs.link),
+    )
+
+
+def _plausible(c: Ceiling) -> Ceiling:
+    low, high = _RATES
+    datasheet, practical = (v if v and low <= v <= high else None for v in (c.datasheet, c.practical))
+    return replace(c, datasheet=datasheet, practical=practical)
 
 
 def flats(roofs: Roofs, drawn: list[Kernel]) -> list[Flat]:

@@ -10,6 +10,8 @@ from rooflight.protocol import Kernel
 
 #: A chart of SVG marks stays quick up to this many; the largest are drawn, the rest is counted.
 MAX_POINTS = 2_000
+#: A part of the nanosecond in which recordings tell times.
+LEAST_US = 1e-6
 _HOVER_NAME = 160
 
 #: Why a group is not drawn, in the order in which the reasons are tried.
@@ -55,7 +57,7 @@ def reason_absent(k: Kernel) -> str | None:
     tests = {
         "copy": k.kind in ("memcpy", "memset") or k.regime == "copy",
         "communication": k.regime == "communication",
-        "no_time": not k.time_us or not math.isfinite(k.time_us),
+        "no_time": not LEAST_US <= k.time_us < math.inf,
         "unknown": k.flops is None or k.bytes is None,
         "no_flops": k.flops == 0,
         "no_bytes": k.bytes == 0,

@@ -10,7 +10,7 @@ import html
 import math
 from typing import TYPE_CHECKING, Any
 
-from rooflight.figures.ceilings import Flat, flats, line
+from rooflight.figures.ceilings import Flat, flats, line, plausible
 from rooflight.figures.points import REASONS, Point, hover, place
 from rooflight.protocol import REGIMES, Ceiling, Document, Kernel, Rank, Roofs
 
@@ -53,6 +53,7 @@ class _Figure:
     def __init__(
         self, kernels: list[Kernel], roofs: Roofs, points: list[Point], absent: dict[str, int]
     ) -> None:
+        roofs = plausible(roofs)
         self.kernels, self.roofs, self.points, self.absent = kernels, roofs, points, dict(absent)
         self.memory = roofs.memory or Ceiling()
         self.flats = flats(roofs, [p.kernel for p in points])

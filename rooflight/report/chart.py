@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from rooflight.figures.ceilings import plausible
 from rooflight.figures.points import rate
 from rooflight.figures.roofline import roofline, subject
 from rooflight.protocol import Ceiling, Document, Kernel, Rank, Roofs
@@ -33,6 +34,7 @@ def chart(document: Document, rank: Rank) -> Html:
     figure = roofline(document, rank.rank)
     meta = figure["layout"]["meta"]
     rows, roofs = subject(rank)
+    roofs = plausible(roofs)
     label = f"Roofline chart of {meta['n_plotted']} groups; the same numbers are in the table below"
     drawn = tag("figure", cls="plot", id="plot", role="img", aria_label=label)
     quiet = f"{meta['n_plotted']:,} of {counted(meta['n_groups'], 'group')}; area is time"

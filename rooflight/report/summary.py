@@ -7,7 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rooflight.protocol import KERNEL_PARTS, PARTS, CpuStep, Document, Finding, Kernel, Parts, Rank, Step
+from rooflight.protocol import (
+    KERNEL_PARTS,
+    PARTS,
+    REGIMES,
+    CpuStep,
+    Document,
+    Finding,
+    Kernel,
+    Parts,
+    Rank,
+    Step,
+)
 from rooflight.regimes.advice import WITHHELD, advice, meaning
 from rooflight.regimes.steps import GROUPS
 from rooflight.units import GIGA, TERA
@@ -146,7 +157,7 @@ def verdict(summary: Summary) -> str:
     said = f"Bound by {summary.regime}"
     if summary.confidence:
         said += f" ({summary.confidence} confidence)"
-    if summary.parts is None or not summary.wall_us:
+    if summary.parts is None or not summary.wall_us or summary.regime not in REGIMES:
         return said + "."
     spent = group_us(summary.parts, summary.regime)
     share = 100 * spent / summary.wall_us

@@ -20,7 +20,7 @@ from rooflight.cli.markdown import markdown
 from rooflight.cli.table import table
 from rooflight.errors import MissingExtra, Refused
 from rooflight.findings import all_rules
-from rooflight.protocol import Cpu, CpuStep, Document, Evidence, Finding, Flag, Parts, encode
+from rooflight.protocol import Ceiling, Cpu, CpuStep, Document, Evidence, Finding, Flag, Parts, encode
 from rooflight.report import html as html_module
 from rooflight.report import library
 from rooflight.report.html import Options, report
@@ -336,6 +336,26 @@ def test_names_from_outside_are_text_wherever_they_stand() -> None:
     assert "\x00" not in source
     assert "FillFunctor<int>" in found.words, "read as text, nothing of it is lost"
     assert "<" not in next(body for given, body in found.scripts if given.get("id") == "figure")
+
+
+def test_a_regime_that_we_do_not_know_is_shown_as_it_came() -> None:
+    doc = a_document()
+    doc.ranks[0].regime = doc.ranks[0].kernels[0].regime = "quantum"
+    assert "Bound by quantum (high confidence)." in page(doc).words
+    assert "Bound by quantum (high confidence)." in table(doc)
+    assert 'class="sw r-unknown"></i>quantum' in report(doc)
+
+
+def test_figures_that_cannot_be_break_no_report() -> None:
+    doc = a_document(kernels=3)
+    rank = doc.ranks[0]
+    rank.kernels[0].time_us, rank.kernels[1].time_us = 1e-320, 1e308
+    rank.kernels[2].flops, rank.kernels[2].histogram = 2**63 - 1, [-1]
+    rank.roofs["0"].memory = Ceiling(-1.0, 1e308)
+    rank.steps[0].parts_us, rank.steps[1].parts_us = Parts(compute=1e308), Parts(compute=-5.0)
+    rank.steps[2].step_time_us = rank.steps[2].attainable_us = 1e308
+    rank.findings = [a_finding(1e308), a_finding(-1.0)]
+    assert "Rooflight" in page(doc).words
 
 
 def test_a_hostile_name_is_shortened() -> None:

@@ -111,6 +111,21 @@ def test_a_figure_is_strict_json_even_without_points_or_roofs(kernels: list[Kern
     assert all(math.isfinite(v) for axis in ("xaxis", "yaxis") for v in figure["layout"][axis]["range"])
 
 
+@pytest.mark.parametrize("rate", [0.0, -1e12, 1e308, math.inf])
+def test_roofs_that_cannot_be_are_unknown(rate: float) -> None:
+    ceiling = Ceiling(rate, rate)
+    device = Roofs(compute={"bf16": ceiling}, vector={"fp32": ceiling}, memory=ceiling, link=ceiling)
+    figure = roofline(a_chart(off_the_chart(), device))
+    assert roofs(figure) == []
+    assert figure["layout"]["meta"]["memory"]["practical"] is None
+    assert json.dumps(figure, allow_nan=False)
+
+
+def test_a_time_that_no_recording_tells_has_no_place() -> None:
+    figure = roofline(a_chart([kernel("instant", 100, 100, 1e-320)], h100()))
+    assert [n["reason"] for n in figure["layout"]["meta"]["not_plotted"]] == ["no_time"]
+
+
 def test_both_axes_hold_every_point_that_takes_time() -> None:
     rows = [kernel(f"k{i}", 10**i, 10**6, 1000.0) for i in range(4, 13)]
     figure = roofline(a_chart(rows, h100()))
