@@ -119,7 +119,7 @@ def numbers(value: Any, key: str = "") -> Any:
         return {k: numbers(v, k) for k, v in value.items()}
     if isinstance(value, list):
         return [numbers(v, key) for v in value]
-    return int(value) if key in protocol._BIG and value is not None else value
+    return int(value) if key in protocol.BIG and value is not None else value
 
 
 @pytest.mark.parametrize("part", [p for p in PARTS if p.outcome != "reject"], ids=label)
