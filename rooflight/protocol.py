@@ -338,6 +338,7 @@ class Rank(Struct):
     kernels: list[Kernel] = field(default_factory=list)
     cpu: Cpu | None = None
     findings: list[Finding] = field(default_factory=list)
+    findings_total_us: float | None = None
     first_kernel_wall_ns: str | None = None
     software: dict[str, str] = field(default_factory=dict)
     host: str | None = None

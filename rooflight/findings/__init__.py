@@ -9,7 +9,7 @@ import importlib
 
 from rooflight.findings.facts import Facts
 from rooflight.findings.model import Found, Rule, Seen
-from rooflight.findings.registry import all_rules, find, find_in_run, run_codes
+from rooflight.findings.registry import all_rules, find, find_in_run, run_codes, together_ns
 from rooflight.findings.waits import Waits
 
 RULES = (
@@ -56,4 +56,5 @@ __all__ = [
     "find",
     "find_in_run",
     "run_codes",
+    "together_ns",
 ]

@@ -8,12 +8,13 @@ from functools import cached_property
 
 import numpy as np
 
-from rooflight.attribution.intervals import Clipper, Set, intersection, union
+from rooflight.attribution.intervals import Clipper, Set, intersection, measure, union, union_of
 from rooflight.attribution.launches import Links
 from rooflight.attribution.steps import StepSpan
 from rooflight.cost.launches import LaunchCosts
 from rooflight.protocol import PARTS, Flag, Roofs
 from rooflight.regimes.kernels import Verdict
+from rooflight.regimes.ownership import Owned
 from rooflight.regimes.partition import Partition
 from rooflight.roofline.groups import Group, Groups
 from rooflight.trace.tables import I64, GpuKind, Mask, distinct, values_at
@@ -68,12 +69,31 @@ class Facts:
         return self.partition.parts(both[:, 0], both[:, 1])
 
     @cached_property
+    def _owned(self) -> Owned:
+        """The counted kernel time of this device, instant by instant with the kernel that has it."""
+        return self.partition.kernels.within(self.windows)
+
+    @cached_property
     def own_ns(self) -> I64:
         """Row-aligned with ``timeline.gpu``: the counted instants of kernel time that each kernel has."""
-        kernels, own = self.partition.kernels, np.zeros(len(self.timeline.gpu), np.int64)
-        inside = Clipper(self.windows).within(kernels.start, kernels.end)
-        np.add.at(own, kernels.owner, inside)
-        return own
+        return self._owned.by_owner(len(self.timeline.gpu))
+
+    def instants(self, rows: I64) -> Set:
+        """The counted instants of kernel time that these kernels have."""
+        mine = np.zeros(len(self.timeline.gpu), bool)
+        mine[rows] = True
+        return self._owned.of(mine)
+
+    def instants_of(self, groups: Iterable[int]) -> Set:
+        """The counted instants of kernel time that these groups have."""
+        mine = np.zeros(len(self.groups.rows) + 1, bool)
+        mine[list(groups)] = True
+        # Index -1, of events in no group, is the last entry.
+        return self._owned.of(mine[self.groups.of_event])
+
+    def idle(self, *parts: str) -> Set:
+        """The counted instants of these parts of the device's time."""
+        return union_of(*(intersection(self.partition.instants(part), self.windows) for part in parts))
 
     @cached_property
     def _group_ns(self) -> list[int]:
@@ -122,6 +142,11 @@ class Facts:
         """The groups of these GPU events with the most counted time, largest first."""
         return self.most(distinct(self.groups.of_event[rows]).tolist())
 
+    def longest(self, rows: I64, n: int = 5) -> tuple[int, ...]:
+        """The groups of these GPU events that ran longest, whatever ran beside, longest first."""
+        found = distinct(self.groups.of_event[rows]).tolist()
+        return tuple(sorted(found, key=lambda i: (-self.groups.rows[i].total_ns, i))[:n])
+
     def steps_with_most(self, *parts: str, n: int = 3) -> tuple[int, ...]:
         """Numbers of the steps that hold most of these parts, largest first."""
         amounts = [sum(p[part] for part in parts) for p in self.parts_by_step]
@@ -146,11 +171,14 @@ class Facts:
         """How often, as text: per counted step, without steps in all."""
         return f"{n / self.counted:.3g} per step" if self.spans else f"{n} times"
 
-    def exposed_ns(self, rows: I64, part: str) -> int:
+    def exposed(self, rows: I64, part: str) -> Set:
         """Counted instants in which these GPU events run and the device's time is in ``part``."""
         gpu = self.timeline.gpu
-        running = intersection(union(gpu.start[rows], gpu.end[rows]), self.windows)
-        return int(self.partition.of(part).within(running[:, 0], running[:, 1]).sum())
+        return intersection(union(gpu.start[rows], gpu.end[rows]), self.idle(part))
+
+    def exposed_ns(self, rows: I64, part: str) -> int:
+        """How many ns :meth:`exposed` holds."""
+        return measure(self.exposed(rows, part))
 
     def rows(self, wanted: Mask) -> I64:
         """The valid GPU events of this device among ``wanted`` (row-aligned with ``timeline.gpu``)."""

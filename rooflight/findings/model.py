@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import Generic, Self, TypeVar
+
+from rooflight.attribution.intervals import EMPTY, Set, measure
 
 #: What a rule looks at: a recording's Facts, or how a rank Waits for the others.
 T = TypeVar("T")
@@ -24,13 +26,20 @@ class Found:
     """What a rule saw.
 
     ``time_ns`` is the time of the rows that it speaks of, over all counted steps; ``saving_ns`` how much of
-    it would go at most, ``None`` where nothing tells; ``assumption`` what that rests on, in words.
+    it would go at most, ``None`` where nothing tells; ``assumption`` what that rests on, in words; ``when``
+    the instants of that time, empty where only their sum is known.
     """
 
     seen: tuple[Seen, ...]
     time_ns: int
     saving_ns: float | None
     assumption: str
+    when: Set = field(default_factory=lambda: EMPTY, compare=False)
+
+    @classmethod
+    def over(cls, when: Set, seen: tuple[Seen, ...], saving_ns: float | None, assumption: str) -> Self:
+        """What was seen in these instants of the counted time."""
+        return cls(seen, measure(when), saving_ns, assumption, when)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, TypeVar
 
+from rooflight.attribution.intervals import measure, union_of
 from rooflight.findings.facts import Facts
 from rooflight.findings.model import Found, Rule
 from rooflight.findings.waits import Waits
@@ -90,6 +92,12 @@ def find(facts: Facts, *, withheld: bool = False) -> list[tuple[Rule[Facts], Fou
     return sorted(worth, key=lambda pair: -1.0 if pair[1].saving_ns is None else -pair[1].saving_ns - 1)
 
 
+def together_ns(found: Iterable[Found]) -> int:
+    """The time that findings with a saving speak of, each instant once (DEFINITIONS §18): what they save
+    together is no more."""
+    return measure(union_of(*(one.when for one in found if one.saving_ns is not None)))
+
+
 def _is_worth(found: Found, wall_ns: float) -> bool:
     return found.saving_ns is None or found.saving_ns >= LEAST * wall_ns > 0
 
@@ -97,4 +105,4 @@ def _is_worth(found: Found, wall_ns: float) -> bool:
 def _capped(found: Found) -> Found:
     if found.saving_ns is None or found.saving_ns <= found.time_ns:
         return found
-    return Found(found.seen, found.time_ns, float(found.time_ns), found.assumption)
+    return replace(found, saving_ns=float(found.time_ns))

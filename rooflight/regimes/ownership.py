@@ -12,7 +12,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from rooflight.trace.tables import I64, distinct
+from rooflight.attribution.intervals import Clipper, Set, cut
+from rooflight.trace.tables import I64, Mask, distinct
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,30 @@ class Owned:
     start: I64
     end: I64
     owner: I64
+
+    def within(self, windows: Set) -> Owned:
+        """What lies within the windows: sorted, disjoint intervals."""
+        inside = Clipper(windows).within(self.start, self.end)
+        whole = inside == self.end - self.start
+        # Few pieces cross a border.
+        crossing = np.flatnonzero((inside > 0) & ~whole)
+        pieces, at = cut(windows, self.start[crossing], self.end[crossing])
+        start = np.concatenate((self.start[whole], pieces[:, 0]))
+        end = np.concatenate((self.end[whole], pieces[:, 1]))
+        owner = np.concatenate((self.owner[whole], self.owner[crossing[at]]))
+        order = np.argsort(start, kind="stable")
+        return Owned(start[order], end[order], owner[order])
+
+    def by_owner(self, n: int) -> I64:
+        """The ns of each of ``n`` owners."""
+        total = np.zeros(n, np.int64)
+        np.add.at(total, self.owner, self.end - self.start)
+        return total
+
+    def of(self, owners: Mask) -> Set:
+        """The instants of some owners, in order."""
+        mine = owners[self.owner]
+        return np.column_stack((self.start[mine], self.end[mine]))
 
 
 def owned(start: I64, end: I64, rank: I64) -> Owned:

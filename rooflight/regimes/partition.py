@@ -32,6 +32,11 @@ class Partition:
     communication: Set
     copies: Set
     _sets: Mapping[str, Clipper]
+    _instants: Mapping[str, Set]
+
+    def instants(self, part: str) -> Set:
+        """The instants of one part, sorted and disjoint."""
+        return self._instants[part]
 
     def of(self, part: str) -> Clipper:
         """The instants of one part."""
@@ -73,7 +78,7 @@ def partition(
     busy = union_of(running, communicating, copying)
     parts |= idle_causes(timeline, links, rows, busy, window, steps, activity)
     clippers = {name: Clipper(s) for name, s in parts.items()}
-    return Partition(device, Clipper(busy), kernels, parts["communication"], parts["copy"], clippers)
+    return Partition(device, Clipper(busy), kernels, parts["communication"], parts["copy"], clippers, parts)
 
 
 def _where(k: Owned, which: Mask) -> Set:

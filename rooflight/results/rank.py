@@ -29,7 +29,7 @@ def analyse_rank(s: Stages) -> RankResult:
     """The result of one recording, as if it were all there is of the run."""
     rank = _rank(s)
     rank.kernels = s.table[0]
-    rank.findings = s.findings
+    rank.findings, rank.findings_total_us = s.findings.rows, s.findings.total_us
     _devices(rank, s)
     _attribution(rank, s)
     if s.headline is None:

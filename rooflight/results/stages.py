@@ -23,7 +23,7 @@ from rooflight.errors import TooLarge
 from rooflight.findings import Facts
 from rooflight.hardware import cpu_roofs
 from rooflight.kernels import KernelName, classify, is_communication
-from rooflight.protocol import Calibration, Finding, Flag, Kernel
+from rooflight.protocol import Calibration, Flag, Kernel
 from rooflight.regimes.kernels import Verdict
 from rooflight.regimes.partition import RANK, Partition, partition
 from rooflight.regimes.quality import Grade, QualityFacts, grade
@@ -34,7 +34,7 @@ from rooflight.results.chains import with_chains
 from rooflight.results.cpu import CpuRecording, cpu_recording
 from rooflight.results.devices import kernel_sum
 from rooflight.results.exclusive import Exclusive, exclusive, with_exclusive
-from rooflight.results.findings import finding_rows
+from rooflight.results.findings import Advice, advice
 from rooflight.results.kernels import kernel_rows, verdicts
 from rooflight.results.roofs import DeviceRoofs, device_roofs
 from rooflight.results.steps import StepFigures, bounds, step_figures
@@ -168,10 +168,10 @@ class Stages:
         return above.causes(self.timeline, self.links, self.groups.rows, self.devices.roofs)
 
     @cached_property
-    def findings(self) -> list[Finding]:
+    def findings(self) -> Advice:
         """Advice, the largest saving first; none without GPU work."""
         if self.headline is None:
-            return []
+            return Advice([], None)
         facts = Facts(
             timeline=self.timeline,
             links=self.links,
@@ -184,7 +184,7 @@ class Stages:
             roofs=self.devices.roofs[self.headline],
             flags=self.flags,
         )
-        return finding_rows(facts, self.table[1], withheld=self.grade.withheld is not None)
+        return advice(facts, self.table[1], withheld=self.grade.withheld is not None)
 
     @cached_property
     def window(self) -> tuple[int, int]:

@@ -48,7 +48,7 @@ def test_input_starved() -> None:
     """The device is idle in [0, 500) of each step, and 300 of that lie in the loader: 30 % of 1000."""
     found = fed(300).findings()
     assert found["input-starved"].saving_us == 300
-    assert shown(found["input-starved"]) == "0.3 ms per step, 30 % of the time, wait for input"
+    assert shown(found["input-starved"]) == "0.3 ms per step, 30 %, wait for input"
     assert found["input-starved"].evidence[0].steps == [0, 1]
     # The loader works in the training process itself.
     assert found["dataloader-workers"].saving_us == 300

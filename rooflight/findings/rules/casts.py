@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from rooflight.findings.evidence import of_groups
 from rooflight.findings.facts import Facts
-from rooflight.findings.model import Found, Seen
+from rooflight.findings.model import Found
 from rooflight.findings.registry import rule
 from rooflight.roofline.groups import Group
 
@@ -24,14 +25,8 @@ from rooflight.roofline.groups import Group
 def casts(facts: Facts) -> Iterator[Found]:
     """Copy kernels between two types."""
     casting = [i for i, g, _ in facts.kernels() if g.name.family == "copy" and is_cast(g)]
-    if casting:
-        time = sum(facts.group_ns(i) for i in casting)
-        yield Found(
-            seen=(Seen(f"{facts.each(time)}, {facts.share(time)}", groups=facts.most(casting)),),
-            time_ns=time,
-            saving_ns=time,
-            assumption="none of them is needed",
-        )
+    time = sum(facts.group_ns(i) for i in casting)
+    yield from of_groups(facts, casting, time, "none of them is needed")
 
 
 def is_cast(g: Group) -> bool:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from rooflight.findings.evidence import of_rows
 from rooflight.findings.facts import Facts
-from rooflight.findings.model import Found, Seen
+from rooflight.findings.model import Found
 from rooflight.findings.registry import rule
 from rooflight.findings.rules.casts import is_cast
 from rooflight.trace.tables import I64, Mask, among
@@ -35,14 +36,10 @@ def contiguous(facts: Facts) -> Iterator[Found]:
     rows = rows[np.array(copies, bool)[facts.groups.of_event[rows]]] if any(copies) else rows[:0]
     rows = rows[_asked_for(facts, rows)]
     if rows.size:
-        time = int(facts.own_ns[rows].sum())
-        text = f"{facts.times(int(facts.begins(rows).sum()))}, {facts.each(time)}, {facts.share(time)}"
-        yield Found(
-            seen=(Seen(text, groups=facts.most_of(rows)),),
-            time_ns=time,
-            saving_ns=time,
-            assumption="none of them is needed: what comes next reads the tensor as it lies",
-        )
+        often = facts.times(int(facts.begins(rows).sum()))
+        time = float(facts.own_ns[rows].sum())
+        assumption = "none of them is needed: what comes next reads the tensor as it lies"
+        yield of_rows(facts, rows, time, assumption, f"{often}, ")
 
 
 def _asked_for(facts: Facts, rows: I64) -> Mask:

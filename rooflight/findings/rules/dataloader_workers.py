@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rooflight.attribution.intervals import measure
 from rooflight.findings.facts import Facts
 from rooflight.findings.model import Found, Seen
 from rooflight.findings.registry import rule
@@ -24,10 +25,6 @@ _ALONE = "_SingleProcessDataLoaderIter"
 def dataloader_workers(facts: Facts) -> Iterator[Found]:
     """Waits for input in a recording whose DataLoader is the one without worker processes."""
     if any(_ALONE in name for name in facts.timeline.names):
-        waited = facts.parts["input"]
-        yield Found(
-            seen=(Seen(f"num_workers=0: {facts.each(waited)} make the next batch"),),
-            time_ns=waited,
-            saving_ns=waited,
-            assumption="workers make every batch in time",
-        )
+        when = facts.idle("input")
+        seen = Seen(f"num_workers=0: {facts.each(measure(when))} make the next batch")
+        yield Found.over(when, (seen,), float(measure(when)), "workers make every batch in time")

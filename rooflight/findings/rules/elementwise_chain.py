@@ -42,20 +42,20 @@ def elementwise_chain(facts: Facts) -> Iterator[Found]:
     if not chains:
         return
     per_byte = NS_PER_S / memory.practical
-    saved, time = 0.0, 0
+    saved = 0.0
     kinds: Counter[tuple[int, ...]] = Counter()
     for chain in chains:
         own = facts.own_ns[rows[chain]]
         # Of each pair the result is neither written nor read; the longest kernel stays.
         whole = int(own.sum())
         gain = min(2 * int(written[chain[:-1]].sum()) * per_byte, whole - int(own.max()))
-        saved, time = saved + gain, time + whole
+        saved += gain
         kinds[tuple(facts.groups.of_event[rows[chain]].tolist())] += round(gain)
-    yield Found(
-        seen=tuple(_seen(facts, groups, gain) for groups, gain in kinds.most_common(_SHOWN)),
-        time_ns=time,
-        saving_ns=saved,
-        assumption="each chain becomes one kernel; what lies between is neither written nor read",
+    yield Found.over(
+        facts.instants(rows[np.concatenate(chains)]),
+        tuple(_seen(facts, groups, gain) for groups, gain in kinds.most_common(_SHOWN)),
+        saved,
+        "each chain becomes one kernel; what lies between is neither written nor read",
     )
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from rooflight.findings.evidence import of_rows
 from rooflight.findings.facts import Facts
-from rooflight.findings.model import Found, Seen
+from rooflight.findings.model import Found
 from rooflight.findings.registry import rule
 from rooflight.trace.tables import I64, among
 
@@ -33,12 +34,7 @@ def embedding_bound(facts: Facts) -> Iterator[Found]:
     rows = _lookups(facts)
     time = int(facts.own_ns[rows].sum())
     if time >= _SHARE * facts.wall_ns > 0:
-        yield Found(
-            seen=(Seen(f"{facts.each(time)}, {facts.share(time)}", groups=facts.most_of(rows)),),
-            time_ns=time,
-            saving_ns=None,
-            assumption="which rows are read twice is not recorded",
-        )
+        yield of_rows(facts, rows, None, "which rows are read twice is not recorded")
 
 
 def _lookups(facts: Facts) -> I64:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rooflight.findings.evidence import of_part
 from rooflight.findings.facts import Facts
-from rooflight.findings.model import Found, Seen
+from rooflight.findings.model import Found
 from rooflight.findings.registry import rule
 
 
@@ -25,20 +26,11 @@ from rooflight.findings.registry import rule
 )
 def exposed_communication(facts: Facts) -> Iterator[Found]:
     """Time in which communication kernels run and no other kernel does."""
-    time = facts.parts["communication"]
-    yield Found(
-        seen=(
-            Seen(
-                f"{facts.each(time)}, {facts.share(time)}, only communication runs",
-                groups=tuple(
-                    i
-                    for i, v in enumerate(facts.verdicts)
-                    if v.regime == "communication" and facts.groups.rows[i].device == facts.partition.device
-                )[:5],
-                steps=facts.steps_with_most("communication"),
-            ),
-        ),
-        time_ns=time,
-        saving_ns=time,
-        assumption="all of it runs beside computation",
+    groups = tuple(
+        i
+        for i, v in enumerate(facts.verdicts)
+        if v.regime == "communication" and facts.groups.rows[i].device == facts.partition.device
+    )[:5]
+    yield of_part(
+        facts, "communication", "only communication runs", "all of it runs beside computation", groups
     )

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
+from rooflight.findings.evidence import of_part
 from rooflight.findings.facts import Facts
-from rooflight.findings.model import Found, Seen
+from rooflight.findings.model import Found
 from rooflight.findings.registry import rule
+from rooflight.trace.tables import GpuKind
 
 
 @rule(
@@ -21,15 +25,8 @@ from rooflight.findings.registry import rule
 )
 def exposed_copies(facts: Facts) -> Iterator[Found]:
     """Time in which only copies and memsets run."""
-    time = facts.parts["copy"]
-    yield Found(
-        seen=(
-            Seen(
-                f"{facts.each(time)}, {facts.share(time)}, only copies run",
-                steps=facts.steps_with_most("copy"),
-            ),
-        ),
-        time_ns=time,
-        saving_ns=time,
-        assumption="every copy runs beside kernels",
-    )
+    gpu = facts.timeline.gpu
+    rows = facts.rows(gpu.kind != np.int8(GpuKind.KERNEL))
+    rows = rows[facts.begins(rows)]
+    groups = facts.longest(rows)
+    yield of_part(facts, "copy", "only copies run", "every copy runs beside kernels", groups)

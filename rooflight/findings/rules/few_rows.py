@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterator
 from math import prod
 
+from rooflight.findings.evidence import of_groups
 from rooflight.findings.facts import Facts
-from rooflight.findings.model import Found, Seen
+from rooflight.findings.model import Found
 from rooflight.findings.registry import rule
 from rooflight.roofline.groups import Group
 
@@ -36,12 +37,7 @@ def few_rows(facts: Facts) -> Iterator[Found]:
     few = [i for i, g, v in facts.kernels() if v.regime == "memory" and _has_few_rows(g)]
     time = sum(facts.group_ns(i) for i in few)
     if time >= _SHARE * facts.wall_ns > 0:
-        yield Found(
-            seen=(Seen(f"{facts.each(time)}, {facts.share(time)}", groups=facts.most(few)),),
-            time_ns=time,
-            saving_ns=None,
-            assumption="how many requests could share a pass is not recorded",
-        )
+        yield from of_groups(facts, few, None, "how many requests could share a pass is not recorded")
 
 
 def _has_few_rows(g: Group) -> bool:

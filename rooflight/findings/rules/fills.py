@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from rooflight.attribution.intervals import measure, union_of
+from rooflight.findings.evidence import amount
 from rooflight.findings.facts import Facts
 from rooflight.findings.model import Found, Seen
 from rooflight.findings.registry import rule
@@ -25,12 +27,8 @@ from rooflight.trace.tables import GpuKind
 def fills(facts: Facts) -> Iterator[Found]:
     """Fill kernels, and memsets while nothing else runs."""
     filling = [i for i, g, _ in facts.kernels() if g.name.family == "fill"]
-    memsets = facts.exposed_ns(facts.rows(facts.timeline.gpu.kind == np.int8(GpuKind.MEMSET)), "copy")
-    time = sum(facts.group_ns(i) for i in filling) + memsets
-    if time:
-        yield Found(
-            seen=(Seen(f"{facts.each(time)}, {facts.share(time)}", groups=facts.most(filling)),),
-            time_ns=time,
-            saving_ns=time,
-            assumption="none of them is needed",
-        )
+    memsets = facts.exposed(facts.rows(facts.timeline.gpu.kind == np.int8(GpuKind.MEMSET)), "copy")
+    when = union_of(facts.instants_of(filling), memsets)
+    if when.size:
+        seen = Seen(amount(facts, when), groups=facts.most(filling))
+        yield Found.over(when, (seen,), float(measure(when)), "none of them is needed")

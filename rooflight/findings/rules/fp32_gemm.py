@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rooflight.findings.evidence import of_groups
 from rooflight.findings.facts import Facts
-from rooflight.findings.model import Found, Seen
+from rooflight.findings.model import Found
 from rooflight.findings.registry import rule
 from rooflight.roofline.groups import Group
 
@@ -29,15 +30,8 @@ def fp32_gemm(facts: Facts) -> Iterator[Found]:
     slow = [
         i for i, g, _ in facts.kernels() if g.work.matrix and g.work.dtype == "fp32" and g.work.math_known
     ]
-    if not slow:
-        return
-    time = sum(facts.group_ns(i) for i in slow)
-    yield Found(
-        seen=(Seen(f"{facts.each(time)}, {facts.share(time)}", groups=facts.most(slow)),),
-        time_ns=time,
-        saving_ns=sum(facts.group_ns(i) * _gain(facts.groups.rows[i], faster.practical) for i in slow),
-        assumption="TF32 kernels come as near to their roof as these to theirs",
-    )
+    gain = sum(facts.group_ns(i) * _gain(facts.groups.rows[i], faster.practical) for i in slow)
+    yield from of_groups(facts, slow, gain, "TF32 kernels come as near to their roof as these to theirs")
 
 
 def _gain(g: Group, tf32_flop_per_s: float) -> float:

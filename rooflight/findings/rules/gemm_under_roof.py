@@ -36,12 +36,11 @@ def gemm_under_roof(facts: Facts) -> Iterator[Found]:
     ]
     if not slow:
         return
-    time = sum(facts.group_ns(i) for i in slow)
-    yield Found(
-        seen=tuple(Seen(_words(facts, i), groups=(i,)) for i in facts.most(slow)),
-        time_ns=time,
-        saving_ns=sum(facts.excess_ns(i) for i in slow),
-        assumption="they reach their practical roof",
+    yield Found.over(
+        facts.instants_of(slow),
+        tuple(Seen(_words(facts, i), groups=(i,)) for i in facts.most(slow)),
+        sum(facts.excess_ns(i) for i in slow),
+        "they reach their practical roof",
     )
 
 

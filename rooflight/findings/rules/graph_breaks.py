@@ -41,12 +41,8 @@ def graph_breaks(facts: Facts) -> Iterator[Found]:
     between = _between(facts, regions)
     seen = [*_pieces(facts, regions, between), *_again(regions)]
     if seen:
-        yield Found(
-            seen=tuple(seen),
-            time_ns=int(facts.own_ns[between].sum()),
-            saving_ns=None,
-            assumption="what would fuse across the breaks is not known",
-        )
+        assumption = "what would fuse across the breaks is not known"
+        yield Found.over(facts.instants(between), tuple(seen), None, assumption)
 
 
 @dataclass(frozen=True, slots=True)

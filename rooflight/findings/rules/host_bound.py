@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rooflight.attribution.intervals import measure
 from rooflight.findings.facts import Facts
 from rooflight.findings.model import Found, Seen
 from rooflight.findings.registry import rule
@@ -30,9 +31,7 @@ def host_bound(facts: Facts) -> Iterator[Found]:
         f"{facts.share(dispatch + launch)} of the time the device waits for launches: {facts.each(dispatch)} "
         f"for ops to be dispatched, {facts.each(launch)} for launches to arrive"
     )
-    yield Found(
-        seen=(Seen(text, steps=facts.steps_with_most("dispatch", "launch")),),
-        time_ns=dispatch + launch,
-        saving_ns=dispatch + launch,
-        assumption="every launch is there before the device needs it, as in a graph",
-    )
+    when = facts.idle("dispatch", "launch")
+    seen = Seen(text, steps=facts.steps_with_most("dispatch", "launch"))
+    assumption = "every launch is there before the device needs it, as in a graph"
+    yield Found.over(when, (seen,), float(measure(when)), assumption)

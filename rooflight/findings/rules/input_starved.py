@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rooflight.findings.evidence import of_part
 from rooflight.findings.facts import Facts
-from rooflight.findings.model import Found, Seen
+from rooflight.findings.model import Found
 from rooflight.findings.registry import rule
 
 
@@ -24,15 +25,4 @@ from rooflight.findings.registry import rule
 )
 def input_starved(facts: Facts) -> Iterator[Found]:
     """Idle time of the device while its step is inside the DataLoader's next."""
-    waited = facts.parts["input"]
-    yield Found(
-        seen=(
-            Seen(
-                f"{facts.each(waited)}, {facts.share(waited)} of the time, wait for input",
-                steps=facts.steps_with_most("input"),
-            ),
-        ),
-        time_ns=waited,
-        saving_ns=waited,
-        assumption="every batch is there when it is asked for",
-    )
+    yield of_part(facts, "input", "wait for input", "every batch is there when it is asked for")

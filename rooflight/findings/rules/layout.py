@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rooflight.findings.evidence import of_groups
 from rooflight.findings.facts import Facts
-from rooflight.findings.model import Found, Seen
+from rooflight.findings.model import Found
 from rooflight.findings.registry import rule
 
 
@@ -22,11 +23,5 @@ from rooflight.findings.registry import rule
 def layout(facts: Facts) -> Iterator[Found]:
     """Kernels such as nchwToNhwc and batched_transpose, which compute nothing."""
     turning = [i for i, g, _ in facts.kernels() if g.name.family == "layout"]
-    if turning:
-        time = sum(facts.group_ns(i) for i in turning)
-        yield Found(
-            seen=(Seen(f"{facts.each(time)}, {facts.share(time)}", groups=facts.most(turning)),),
-            time_ns=time,
-            saving_ns=time,
-            assumption="every tensor is kept in the layout that its kernels want",
-        )
+    time = sum(facts.group_ns(i) for i in turning)
+    yield from of_groups(facts, turning, time, "every tensor is kept in the layout that its kernels want")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rooflight.findings.evidence import excess_of
 from rooflight.findings.facts import Facts
-from rooflight.findings.model import Found, Seen
+from rooflight.findings.model import Found
 from rooflight.findings.registry import rule
 
 
@@ -24,11 +25,4 @@ from rooflight.findings.registry import rule
 def low_occupancy(facts: Facts) -> Iterator[Found]:
     """Kernels under 60 % of both roofs of which less than a quarter of an SM's warps can be resident."""
     low = [i for i, _, v in facts.kernels() if v.regime == "latency" and v.reason == "low_occupancy"]
-    if low:
-        time = sum(facts.group_ns(i) for i in low)
-        yield Found(
-            seen=(Seen(f"{facts.each(time)}, {facts.share(time)}", groups=facts.most(low)),),
-            time_ns=time,
-            saving_ns=sum(facts.excess_ns(i) for i in low),
-            assumption="they reach their practical roof",
-        )
+    yield from excess_of(facts, low)

@@ -53,11 +53,11 @@ def materialised_attention(facts: Facts) -> Iterator[Found]:
     inner, part = _inner(facts, rows, sizes, runs)
     gain = inner + _spared(facts, rows, sizes, runs)
     part[runs.first] = part[runs.last] = True
-    yield Found(
-        seen=_seen(facts, rows, runs, gain),
-        time_ns=int(facts.own_ns[rows[part]].sum()),
-        saving_ns=float(gain.sum()),
-        assumption="one kernel does it all: what lies between the products goes, and the products neither "
+    yield Found.over(
+        facts.instants(rows[part]),
+        _seen(facts, rows, runs, gain),
+        float(gain.sum()),
+        "one kernel does it all: what lies between the products goes, and the products neither "
         "write nor read the scores",
     )
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rooflight.findings.evidence import of_groups
 from rooflight.findings.facts import Facts
-from rooflight.findings.model import Found, Seen
+from rooflight.findings.model import Found
 from rooflight.findings.registry import rule
 
 _SHARE = 0.2
@@ -26,9 +27,4 @@ def memory_at_roof(facts: Facts) -> Iterator[Found]:
     bound = [i for i, _, v in facts.kernels() if v.regime == "memory"]
     time = sum(facts.group_ns(i) for i in bound)
     if time >= _SHARE * facts.wall_ns > 0:
-        yield Found(
-            seen=(Seen(f"{facts.each(time)}, {facts.share(time)}", groups=facts.most(bound)),),
-            time_ns=time,
-            saving_ns=None,
-            assumption="how much fusion saves depends on what can be fused",
-        )
+        yield from of_groups(facts, bound, None, "how much fusion saves depends on what can be fused")

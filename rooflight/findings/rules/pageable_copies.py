@@ -6,9 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from rooflight.attribution.intervals import measure
+from rooflight.findings.evidence import amount
 from rooflight.findings.facts import Facts
 from rooflight.findings.model import Found, Seen
 from rooflight.findings.registry import rule
+from rooflight.trace.tables import among
 
 
 @rule(
@@ -24,12 +27,9 @@ def pageable_copies(facts: Facts) -> Iterator[Found]:
     """Copies from or to pageable memory while nothing else runs on the device."""
     names = facts.timeline.names
     pageable = [i for i, name in enumerate(names) if name.startswith("Memcpy") and "Pageable" in name]
-    rows = facts.rows(np.isin(facts.timeline.gpu.name, pageable))
-    time = facts.exposed_ns(rows, "copy")
-    if time:
-        yield Found(
-            seen=(Seen(f"{facts.each(time)}, {facts.share(time)}, copy pageable memory"),),
-            time_ns=time,
-            saving_ns=time,
-            assumption="pinned and asynchronous, they run beside kernels",
-        )
+    rows = facts.rows(among(facts.timeline.gpu.name, np.array(pageable, np.int64)))
+    when = facts.exposed(rows, "copy")
+    if when.size:
+        seen = Seen(f"{amount(facts, when)}, copy pageable memory", facts.longest(rows))
+        assumption = "pinned and asynchronous, they run beside kernels"
+        yield Found.over(when, (seen,), float(measure(when)), assumption)

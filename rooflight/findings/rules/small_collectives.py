@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from rooflight.attribution.intervals import measure
 from rooflight.cost.model import Cost
 from rooflight.findings.facts import Facts
 from rooflight.findings.model import Found, Seen
@@ -35,17 +36,18 @@ def small_collectives(facts: Facts) -> Iterator[Found]:
     small = rows[(size > 0) & (size < _SMALL)]
     if small.size < _MANY * facts.counted:
         return
-    time = facts.exposed_ns(small, "communication")
+    when = facts.exposed(small, "communication")
+    time = measure(when)
     largest = int(size[(size > 0) & (size < _SMALL)].max())
     text = (
         f"{facts.times(small.size)}, the largest of {largest:,} bytes; {facts.each(time)}, "
         f"{facts.share(time)}, only they run"
     )
-    yield Found(
-        seen=(Seen(text, groups=facts.most_of(small)),),
-        time_ns=time,
-        saving_ns=time,
-        assumption="sent together they hide behind computation",
+    yield Found.over(
+        when,
+        (Seen(text, groups=facts.most_of(small)),),
+        float(time),
+        "sent together they hide behind computation",
     )
 
 

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from rooflight.attribution.idle import is_sync
-from rooflight.attribution.intervals import Clipper
+from rooflight.attribution.intervals import Clipper, measure
+from rooflight.findings.evidence import amount
 from rooflight.findings.facts import Facts
 from rooflight.findings.model import Found, Seen
 from rooflight.findings.registry import rule
+from rooflight.trace.tables import among
 
 _SHOWN = 3
 
@@ -29,27 +31,18 @@ _SHOWN = 3
 def synchronising(facts: Facts) -> Iterator[Found]:
     """Idle time of the device inside synchronising calls: .item(), stream and event synchronize, blocking
     copies."""
-    waited = facts.parts["sync"]
+    when = facts.idle("sync")
     counts = _calls(facts)
     most = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_SHOWN]
     listed = ", ".join(f"{name}: {facts.times(n)}" for name, n in most)
-    yield Found(
-        seen=(
-            Seen(
-                f"{facts.each(waited)}, {facts.share(waited)}; {listed}",
-                steps=facts.steps_with_most("sync"),
-            ),
-        ),
-        time_ns=waited,
-        saving_ns=waited,
-        assumption="no call waits for the device within a step",
-    )
+    seen = Seen(f"{amount(facts, when)}; {listed}", steps=facts.steps_with_most("sync"))
+    yield Found.over(when, (seen,), float(measure(when)), "no call waits for the device within a step")
 
 
 def _calls(facts: Facts) -> Counter[str]:
     """The synchronising calls of the counted time by name."""
     host, names = facts.timeline.host, facts.timeline.names
     waits = [i for i, name in enumerate(names) if is_sync(name)]
-    rows = np.flatnonzero(np.isin(host.name, waits))
+    rows = np.flatnonzero(among(host.name, np.array(waits, np.int64)))
     inside = Clipper(facts.windows).within(host.start[rows], host.start[rows] + 1) > 0
     return Counter(names[i] for i in host.name[rows[inside]].tolist())

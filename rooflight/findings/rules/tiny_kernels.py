@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rooflight.findings.evidence import amount
 from rooflight.findings.facts import Facts
 from rooflight.findings.model import Found, Seen
 from rooflight.findings.registry import rule
@@ -25,11 +26,8 @@ def tiny_kernels(facts: Facts) -> Iterator[Found]:
     if not tiny:
         return
     launches = sum(facts.launches(i) for i in tiny)
-    time = sum(facts.group_ns(i) for i in tiny)
-    text = f"{facts.times(launches)} under 5 us, together {facts.each(time)}, {facts.share(time)} of the time"
-    yield Found(
-        seen=(Seen(text, groups=facts.most(tiny)),),
-        time_ns=time,
-        saving_ns=sum(facts.excess_ns(i) for i in tiny),
-        assumption="fused into kernels that take the time of their bytes and FLOPs",
-    )
+    when = facts.instants_of(tiny)
+    text = f"{facts.times(launches)} under 5 us, together {amount(facts, when)} of the time"
+    assumption = "fused into kernels that take the time of their bytes and FLOPs"
+    saving = sum(facts.excess_ns(i) for i in tiny)
+    yield Found.over(when, (Seen(text, groups=facts.most(tiny)),), saving, assumption)

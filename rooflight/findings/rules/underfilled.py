@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rooflight.findings.evidence import excess_of
 from rooflight.findings.facts import Facts
-from rooflight.findings.model import Found, Seen
+from rooflight.findings.model import Found
 from rooflight.findings.registry import rule
 
 
@@ -24,11 +25,4 @@ from rooflight.findings.registry import rule
 def underfilled(facts: Facts) -> Iterator[Found]:
     """Kernels of 5 us and more, under 60 % of both roofs, that launch fewer blocks than there are SMs."""
     few = [i for i, _, v in facts.kernels() if v.regime == "latency" and v.reason == "underfilled"]
-    if few:
-        time = sum(facts.group_ns(i) for i in few)
-        yield Found(
-            seen=(Seen(f"{facts.each(time)}, {facts.share(time)}", groups=facts.most(few)),),
-            time_ns=time,
-            saving_ns=sum(facts.excess_ns(i) for i in few),
-            assumption="they reach their practical roof",
-        )
+    yield from excess_of(facts, few)

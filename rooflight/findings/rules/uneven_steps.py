@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from rooflight.attribution.intervals import union
 from rooflight.findings.facts import Facts
 from rooflight.findings.model import Found, Seen
 from rooflight.findings.registry import rule
@@ -32,13 +33,14 @@ def uneven_steps(facts: Facts) -> Iterator[Found]:
     median, high = (_percentile(np.sort(lengths), p) for p in (50, 99))
     if high < _FAR * median:
         return
-    slow = sorted(range(lengths.size), key=lambda i: (-lengths[i], i))[:3]
+    slow = [i for i in range(lengths.size) if lengths[i] >= _FAR * median]
+    slowest = sorted(slow, key=lambda i: (-lengths[i], i))[:3]
     text = f"p99 {high / 1e6:.3g} ms against a median of {median / 1e6:.3g} ms"
-    yield Found(
-        seen=(Seen(text, steps=tuple(facts.spans[i].n for i in slow)),),
-        time_ns=int(lengths.sum()),
-        saving_ns=float(np.maximum(0, lengths - median).sum()),
-        assumption="no step takes longer than the median one",
+    yield Found.over(
+        union(*np.array([(facts.spans[i].start, facts.spans[i].end) for i in slow], np.int64).T),
+        (Seen(text, steps=tuple(facts.spans[i].n for i in slowest)),),
+        float((lengths[slow] - median).sum()),
+        "none of the steps that take a quarter longer takes longer than the median one",
     )
 
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from rooflight.attribution.launches import enclosing
 from rooflight.attribution.modules import named
+from rooflight.findings.evidence import of_rows
 from rooflight.findings.facts import Facts
-from rooflight.findings.model import Found, Seen
+from rooflight.findings.model import Found
 from rooflight.findings.registry import LEAST, rule
 from rooflight.roofline.groups import Group
 from rooflight.trace.tables import I64, HostKind, among, distinct, values_at
@@ -52,17 +53,7 @@ def unfused_optimizer(facts: Facts) -> Iterator[Found]:
         return
     saving, assumption = _saving(facts, rows, around, time)
     each = f"{rows.size / calls:.3g} kernels per call of the optimizer"
-    yield Found(
-        seen=(
-            Seen(
-                f"{each}, {facts.each(time)}, {facts.share(time)}",
-                groups=facts.most_of(rows),
-            ),
-        ),
-        time_ns=time,
-        saving_ns=saving,
-        assumption=assumption,
-    )
+    yield of_rows(facts, rows, saving, assumption, f"{each}, ")
 
 
 def _launched(facts: Facts) -> tuple[int, I64, I64]:
