@@ -70,6 +70,5 @@ def step_time(times_us: list[float]) -> StepTime:
 
 
 def main_device(rank: Rank) -> str | None:
-    """The device whose parts are the headline: the one that the steps name, else the busiest."""
-    named = next((s.device for s in rank.steps if s.device), None)
-    return named or max(rank.devices, key=lambda d: rank.devices[d].kernel_sum_us, default=None)
+    """The device whose parts are the headline; one without GPU work where there is no other."""
+    return rank.headline or next(iter(rank.devices), None)

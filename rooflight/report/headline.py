@@ -91,7 +91,7 @@ def _data(rank: Rank) -> Html:
 
 
 def _device(rank: Rank, s: Summary) -> Html:
-    roofs = rank.cpu.roof if s.on_cpu and rank.cpu else next(iter(rank.roofs.values()), None)
+    roofs = rank.cpu.roof if s.on_cpu and rank.cpu else rank.roofs.get(rank.headline or "")
     known = roofs is not None and (roofs.compute or roofs.vector or roofs.memory)
     below = (
         f"roofs of {fit(roofs.name or 'this device', 80)}" if roofs and known else "no roof is known for it"

@@ -223,7 +223,7 @@ def ms(us: float | None) -> str:
 def _whole(rank: Rank, on_cpu: bool) -> Parts | None:
     if on_cpu and rank.cpu:
         return rank.cpu.parts_us
-    return next(iter(rank.parts_us.values()), None)
+    return rank.parts_us.get(rank.headline or "") or next(iter(rank.parts_us.values()), None)
 
 
 def _device(rank: Rank, on_cpu: bool) -> str:

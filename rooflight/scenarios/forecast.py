@@ -72,7 +72,7 @@ class _Run:
         self._document, self._rank, self._scenario = document, rank, scenario
         other = None if scenario.gpu is None else roofs_of(scenario.gpu)
         self._moves = {d: _move(rank.roofs.get(d, Roofs()), other, scenario.dtype) for d in rank.devices}
-        self._headline = max(rank.devices, key=lambda d: rank.devices[d].kernel_sum_us)
+        self._headline = rank.headline or next(iter(rank.devices))
         self._forecasts = [forecast(k, self._move_of(k), scenario) for k in rank.kernels]
 
     def answer(self, money: Money | None) -> WhatIf:

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rooflight.analysis import analyze
-from rooflight.protocol import PARTS, Step
+from rooflight.protocol import PARTS, DeviceFigures, Rank, Step
+from rooflight.report.summary import summarise
 from rooflight.trace.timeline import Timeline
 from tests.drawing import timeline_from_events, timeline_from_text
 
@@ -277,3 +278,27 @@ def test_only_whole_names_or_prefixes_are_input(name: str) -> None:
     )
     [step] = steps(timeline)
     assert parts(step) == {"input": 20, "dispatch": 20, "launch": 5, "unknown": 55}
+
+
+def test_without_steps_the_parts_of_the_recording_are_those_of_the_busier_device() -> None:
+    """[0, 10) a kernel of device 0, [0, 40) one of device 1: 40 µs are recorded, all of them work."""
+    events = [
+        {"ph": "X", "cat": "kernel", "name": "k", "pid": d, "tid": 7, "ts": 0, "dur": dur,
+         "args": {"device": d, "stream": 7}}
+        for d, dur in ((0, 10), (1, 40))
+    ]  # fmt: skip
+    rank = analyze(timeline_from_events(events)).document.ranks[0]
+    assert rank.headline == "1"
+    said = summarise(rank).parts
+    assert said is not None
+    assert (said.unknown, said.unknown_idle) == (40, 0)
+
+
+@pytest.mark.parametrize(
+    ("sums", "want"), [({"2": 5, "10": 5}, "2"), ({"0": 1, "1": 2}, "1"), ({"0": 0.0}, "0"), ({}, None)]
+)
+def test_of_devices_as_busy_the_lowest_leads(sums: dict[str, float], want: str | None) -> None:
+    def device(kernel_sum_us: float) -> DeviceFigures:
+        return DeviceFigures("X", 1, 1, 0, 0, 0, None, kernel_sum_us, 0, 0, 0, 0, None, 0, 0, 0)
+
+    assert Rank(0, "usable", devices={key: device(us) for key, us in sums.items()}).headline == want
