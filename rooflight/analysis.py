@@ -21,6 +21,7 @@ from rooflight.results.file import Beside, FileTask, read_run
 from rooflight.results.launches import Columns
 from rooflight.results.rank import analyse_rank, launches, regrade
 from rooflight.results.ranks import across_ranks, collective_rows, flags, listed, split_communication
+from rooflight.results.rates import with_rates
 from rooflight.results.result import RankResult
 from rooflight.results.stages import Options, Stages
 from rooflight.results.waiting import advise
@@ -53,6 +54,12 @@ class Analysis:
     def kernels(self) -> pd.DataFrame:
         """The kernel tables of all ranks as a pandas frame (extra ``notebook``)."""
         return _frame([(r.rank, k) for r in self.document.ranks for k in r.kernels])
+
+    @property
+    def communication(self) -> pd.DataFrame:
+        """The collectives of all ranks, those that are alike as one row, as a pandas frame (extra
+        ``notebook``)."""
+        return _frame([(r.rank, c) for r in self.document.ranks for c in r.communication])
 
     @property
     def steps(self) -> pd.DataFrame:
@@ -137,6 +144,7 @@ def combine(results: Sequence[RankResult]) -> Document:
     across = across_ranks(ranks)
     if across is not None:
         split_communication(across)
+    with_rates(across, ranks, len(missing))
     advise(across, ranks)
     return Document(
         schema_version=SCHEMA_VERSION,

@@ -39,10 +39,7 @@ class Calls:
 
 def collective_calls(timeline: Timeline, names: Mapping[int, KernelName], is_comm: Mask) -> Calls:
     """The communication kernels of a recording; ``names`` by index of the string table."""
-    gpu = timeline.gpu
-    rows = timeline.valid_gpu
-    rows = rows[is_comm[rows]]
-    rows = rows[np.lexsort((gpu.end[rows], gpu.start[rows]))]
+    gpu, rows = timeline.gpu, call_rows(timeline, is_comm)
     groups: Interner[str] = Interner()
     kinds: Interner[str] = Interner()
     told = [_told(timeline, names, row) for row in rows.tolist()]
@@ -56,6 +53,14 @@ def collective_calls(timeline: Timeline, names: Mapping[int, KernelName], is_com
         groups=tuple(groups),
         kinds=tuple(kinds),
     )
+
+
+def call_rows(timeline: Timeline, is_comm: Mask) -> I64:
+    """The rows of ``timeline.gpu`` that the calls are, in their order."""
+    gpu, rows = timeline.gpu, timeline.valid_gpu
+    rows = rows[is_comm[rows]]
+    found: I64 = rows[np.lexsort((gpu.end[rows], gpu.start[rows]))]
+    return found
 
 
 def is_all_rank(kind: str) -> bool:

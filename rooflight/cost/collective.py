@@ -103,6 +103,29 @@ def pattern_of(name: str) -> Pattern:
     raise Unknown("collective_unknown")
 
 
+def message_bytes(name: str, read: int | None, written: int | None) -> int | None:
+    """The message of a collective of this name, S in the formulas of the bus bytes, from the bytes that the
+    local memory sees; ``None`` where name or size is unknown."""
+    try:
+        pattern = pattern_of(name)
+    except Unknown:
+        return None
+    return None if read is None or written is None else pattern.size(read, written)
+
+
+def bus_bytes(name: str, message: int, ranks: int) -> int | None:
+    """The bus bytes of a message in a group of so many ranks; ``None`` where the name is no collective's."""
+    try:
+        return int(message * pattern_of(name).factor(ranks))
+    except Unknown:
+        return None
+
+
+def is_exchange(name: str) -> bool:
+    """Whether every rank sends each other one a part of its own."""
+    return "alltoall" in name.lower().replace("_", "").replace("-", "")
+
+
 @cost_model("collective", "record_param_comms", family="collective")
 def message(args: Arguments) -> Work:
     """From the message that is recorded with the kernel (Collective name, In/Out msg nelems, dtype,

@@ -83,12 +83,16 @@ _COMM_FIELDS = {
     "out_nelems": "Out msg nelems",
     "group_size": "Group size",
     "dtype": "dtype",
+    "in_split": "In split size",
+    "out_split": "Out split size",
     "group_name": "Process Group Name",
     "group_ranks": "Process Group Ranks",
     "sequence_in_group": "Seq",
 }
 #: The texts of several fields as one key: a JSON array without its brackets.
 _joined = b",".join
+#: Of what is no all-to-all.
+_NO_SPLITS = "[]"
 _EXTRA_FIELDS = ("kernel_backend", "kernel_num_gb", "kernel_flop", "kernel_kwargs")
 
 
@@ -320,7 +324,8 @@ def _extra(a: Args) -> bytes | Raw:
 
 
 def _comm(a: Args) -> tuple[tuple[str, Scalar], ...]:
-    return tuple((key, value) for f, key in _COMM_FIELDS.items() if (value := getattr(a, f)) is not None)
+    told = ((key, getattr(a, f)) for f, key in _COMM_FIELDS.items())
+    return tuple((key, value) for key, value in told if value is not None and value != _NO_SPLITS)
 
 
 def _ids(values: list[Any], none: int = -1) -> Any:

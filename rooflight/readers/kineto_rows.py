@@ -57,6 +57,8 @@ class Args(Struct, frozen=True, gc=False):
     out_nelems: Scalar = field(name="Out msg nelems", default=None)
     group_size: Scalar = field(name="Group size", default=None)
     dtype: Scalar = None
+    in_split: Scalar = field(name="In split size", default=None)
+    out_split: Scalar = field(name="Out split size", default=None)
     group_name: Scalar = field(name="Process Group Name", default=None)
     group_ranks: Scalar = field(name="Process Group Ranks", default=None)
     sequence_in_group: Scalar = field(name="Seq", default=None)

@@ -14,6 +14,8 @@ from rooflight.regimes.steps import StepVerdict, incomplete, rests_on, step_regi
 from rooflight.results import quality
 from rooflight.results.attribution import attribution_rows, host_api_ns, phases_us
 from rooflight.results.buckets import buckets
+from rooflight.results.communication import communication
+from rooflight.results.contention import contention
 from rooflight.results.cpu import cpu_device
 from rooflight.results.devices import device_figures
 from rooflight.results.launches import Columns, launch_columns
@@ -38,7 +40,11 @@ def analyse_rank(s: Stages) -> RankResult:
         _on_gpu(rank, s, s.headline)
     meta = s.timeline.meta
     calls = collective_calls(s.timeline, s.names, s.is_comm)
-    return RankResult(s.timeline.source, rank, meta.world_size, meta.base_ns, s.quality, calls, _exposed(s))
+    rank.communication, rank.communication_rows, messages = communication(s, calls)
+    rank.contention = contention(s.timeline, s.groups, s.is_comm, s.table[1])
+    return RankResult(
+        s.timeline.source, rank, meta.world_size, meta.base_ns, s.quality, calls, _exposed(s), messages
+    )
 
 
 def launches(s: Stages) -> Columns:

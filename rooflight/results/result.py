@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from rooflight.attribution.collectives import Calls
+from rooflight.attribution.intervals import F64
 from rooflight.protocol import Rank
 from rooflight.regimes.quality import QualityFacts
 from rooflight.trace.tables import I64
@@ -31,6 +32,28 @@ class Exposed:
     step_end: I64
 
 
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """What each call of :class:`Calls` moves, row-aligned with them; -1 is unknown.
+
+    ``row`` is its place in ``rank.communication``, -1 for one that is cut off; ``message`` and ``bus`` are
+    bytes.  Of an all-to-all: ``received`` bytes, and ``skew``, the largest of the parts that it sends over
+    their mean, NaN where they were not recorded.  ``local`` is, for each row of the table, whether its ranks
+    are on one host: 1 yes, 0 no.
+    """
+
+    row: I64
+    message: I64
+    bus: I64
+    received: I64
+    skew: F64
+    local: I64
+
+
+_NONE, _NOWHERE = np.empty(0, np.int64), np.empty(0, np.float64)
+NO_MESSAGES = Messages(_NONE, _NONE, _NONE, _NONE, _NOWHERE, _NONE)
+
+
 class RankResult(Struct, frozen=True):
     """One rank: its row as if no rank were missing, and the evidence for what depends on the others.
 
@@ -44,6 +67,7 @@ class RankResult(Struct, frozen=True):
     facts: QualityFacts
     calls: Calls
     exposed: Exposed
+    messages: Messages = msgspec.field(default_factory=lambda: NO_MESSAGES)
 
 
 def encode(value: Any) -> bytes:

@@ -1,0 +1,26 @@
+"""Medians of columns, in one sort; ``np.median`` imports masked arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rooflight.attribution.intervals import F64
+from rooflight.trace.tables import I64
+
+
+def median(values: I64 | F64) -> float:
+    """The middle of at least one value, of an even number the mean of the two in the middle."""
+    return float(medians(np.zeros(values.size, np.int64), values, 1)[0])
+
+
+def medians(group: I64, values: I64 | F64, n: int) -> F64:
+    """The median of the values of each of ``n`` groups, NaN of one without any."""
+    order = np.lexsort((values, group))
+    ordered = values[order].astype(np.float64)
+    borders = np.searchsorted(group[order], np.arange(n + 1))
+    first, size = borders[:-1], np.diff(borders)
+    found = np.full(n, np.nan)
+    some = np.flatnonzero(size)
+    middle = first[some] + size[some] // 2
+    found[some] = (ordered[middle] + ordered[first[some] + (size[some] - 1) // 2]) / 2
+    return found
