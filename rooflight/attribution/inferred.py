@@ -29,14 +29,18 @@ class InferredSteps:
     basis: str
 
 
-def infer_steps(timeline: Timeline, links: Links) -> InferredSteps | None:
+def infer_steps(timeline: Timeline, links: Links, *, begins_at_step: bool = False) -> InferredSteps | None:
     """Steps of a recording without marks: from one end of the optimizer's step to the next, else the
-    rounds of a loop of launches; ``None`` where neither is there."""
-    return _by_optimizer(timeline) or _by_period(timeline, links)
+    rounds of a loop of launches; ``None`` where neither is there.
+
+    ``begins_at_step``: the recording was begun as an optimizer's step ended, so its first step is whole.
+    """
+    return _by_optimizer(timeline, begins_at_step) or _by_period(timeline, links)
 
 
-def _by_optimizer(timeline: Timeline) -> InferredSteps | None:
-    """A step ends where the first optimizer's step does; what came before the first end is no whole step."""
+def _by_optimizer(timeline: Timeline, begins_at_step: bool) -> InferredSteps | None:
+    """A step ends where the first optimizer's step does; what came before the first end is no whole step,
+    unless it is known to be one."""
     host = timeline.host
     rows = annotation_rows(timeline, (i for i, n in enumerate(timeline.names) if _OPTIMIZER.fullmatch(n)))
     if not rows.size:
@@ -45,6 +49,8 @@ def _by_optimizer(timeline: Timeline) -> InferredSteps | None:
     first = rows[0]
     rows = rows[(host.name[rows] == host.name[first]) & (host.thread[rows] == host.thread[first])]
     ends = distinct(np.maximum.accumulate(host.end[rows])).tolist()
+    if begins_at_step:
+        ends.insert(0, int(host.start.min()))
     spans = [StepSpan(n, a, b, int(host.thread[first])) for n, (a, b) in enumerate(pairwise(ends))]
     basis = f"the calls of {_short(timeline.names[host.name[first]])}"
     return InferredSteps(spans, OPTIMIZER, basis) if spans else None

@@ -49,10 +49,12 @@ MAX_CELLS = 250_000
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """``gpu`` overrides the recorded device name; ``calibrations`` give measured ceilings."""
+    """``gpu`` overrides the recorded device name; ``calibrations`` give measured ceilings;
+    ``begins_at_step``: the recording was begun as an optimizer's step ended."""
 
     gpu: str | None = None
     calibrations: tuple[Calibration, ...] = ()
+    begins_at_step: bool = False
 
 
 class Stages:
@@ -94,8 +96,11 @@ class Stages:
     @cached_property
     def inferred(self) -> InferredSteps | None:
         """Steps of a recording in which none were marked; ``None`` where they stay unknown."""
-        found = None if self.steps else infer_steps(self.timeline, self.links)
+        found = None if self.steps else self._infer()
         return found if found and len(found.spans) * len(self.timeline.device_keys) <= MAX_CELLS else None
+
+    def _infer(self) -> InferredSteps | None:
+        return infer_steps(self.timeline, self.links, begins_at_step=self.options.begins_at_step)
 
     @property
     def spans(self) -> list[StepSpan]:

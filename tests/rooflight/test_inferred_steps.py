@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rooflight import analyze, read
+from rooflight.analysis import Options
 from rooflight.attribution.inferred import infer_steps
 from rooflight.attribution.launches import link
 from rooflight.attribution.steps import find_steps
@@ -84,6 +85,17 @@ def test_a_step_runs_from_one_end_of_the_optimizer_to_the_next() -> None:
     for step in rank.inferred_steps:
         assert step.parts_us is not None
         assert sum(getattr(step.parts_us, p) for p in PARTS) == step.step_time_us
+
+
+def test_a_recording_begun_as_a_step_ended_has_a_whole_first_step() -> None:
+    """Optimizer over [20, 25), [50, 55); the first event starts at 0: steps [0, 25) and [25, 55)."""
+    tape = Tape().eager("ab").optimizer().eager("ab").optimizer().eager("a")
+    timeline = timeline_from_events(tape.events)
+    inferred = infer_steps(timeline, link(timeline), begins_at_step=True)
+    assert inferred is not None
+    assert [span.end - span.start for span in inferred.spans] == [25_000, 30_000]
+    [rank] = analyze(timeline, options=Options(begins_at_step=True)).document.ranks
+    assert lengths(rank) == [(0, 25.0, "optimizer"), (1, 30.0, "optimizer")]
 
 
 def test_only_the_first_optimizer_cuts() -> None:
