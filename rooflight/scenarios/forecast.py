@@ -20,6 +20,7 @@ from rooflight.scenarios.model import (
     exactly,
 )
 from rooflight.scenarios.money import by_cost, cost
+from rooflight.scenarios.start import starts
 from rooflight.scenarios.steps import part_factors, wall
 from rooflight.scenarios.target import SIZES, Retyped, roofs_of
 from rooflight.scenarios.words import assumptions
@@ -152,7 +153,7 @@ def _move(recorded: Roofs, other: Roofs | None, dtype: str | None) -> Move:
     """To another device; to the same one its own roofs, which may have been measured, are kept."""
     same = other is None or (recorded.gpu_id is not None and other.gpu_id == recorded.gpu_id)
     asked = recorded if same or other is None else other
-    return Move(recorded, asked, Retyped(dtype, asked))
+    return Move(recorded, asked, Retyped(dtype, asked), starts(recorded, asked))
 
 
 def _row(k: Kernel, f: Forecast) -> KernelForecast:

@@ -9,6 +9,7 @@ from rooflight.protocol import Ceiling, Kernel, Roofs
 from rooflight.regimes.kernels import TINY_NS
 from rooflight.roofline.bounds import Work, bound, lacks_roof
 from rooflight.scenarios.model import Range, Scenario, exactly
+from rooflight.scenarios.start import Start
 from rooflight.scenarios.target import Retyped
 from rooflight.units import NS_PER_US
 
@@ -58,6 +59,7 @@ class Move:
     recorded: Roofs
     asked: Roofs
     types: Retyped
+    start: Start = Start()
 
     @property
     def same(self) -> bool:
@@ -108,7 +110,7 @@ def _moved(k: Kernel, move: Move, limits: Bounds) -> Forecast:
     if k.regime == "copy":
         return _copied(k, move)
     if k.regime in _KNOWN and _tiny(k):
-        return Forecast(_around(1.0, OFF_ROOF), "tiny", known=True)
+        return Forecast(_around(move.start.moved(_launch_us(k), 1.0), OFF_ROOF), "tiny", known=True)
     if k.regime in ("compute", "memory") and limits.ratio is not None:
         return Forecast(_around(limits.ratio, AT_ROOF), "roof", known=True)
     if k.regime == "latency" and limits.ratio is not None:
@@ -119,14 +121,20 @@ def _moved(k: Kernel, move: Move, limits: Bounds) -> Forecast:
 def _latency(k: Kernel, move: Move, ratio: float) -> Forecast:
     """Neither resource was busy.  Two accounts are open: its time is latency, and stays; or its SMs were as
     busy as they could be, and it scales with those that have a block.  The middle is halfway
-    (geometrically)."""
+    (geometrically).  Start and end have their own."""
     filled = fill(k.blocks, move.recorded.sm_count) / fill(k.blocks, move.asked.sm_count)
-    return Forecast(_around(math.sqrt(ratio * filled), OFF_ROOF), "latency", known=True)
+    middle = move.start.moved(_launch_us(k), math.sqrt(ratio * filled))
+    return Forecast(_around(middle, OFF_ROOF), "latency", known=True)
 
 
 def _tiny(k: Kernel) -> bool:
     """Shorter than 5 µs a kernel is start and drain, which no roof tells."""
-    return (k.p50_us or k.time_us / max(1, k.count)) * NS_PER_US < TINY_NS
+    return _launch_us(k) * NS_PER_US < TINY_NS
+
+
+def _launch_us(k: Kernel) -> float:
+    """The typical launch, in µs."""
+    return k.p50_us or k.time_us / max(1, k.count)
 
 
 def fill(blocks: int | None, sm_count: int | None) -> float:

@@ -13,7 +13,8 @@ def assumptions(scenario: Scenario, *, moved: bool, fallback: Mapping[str, str])
         yield (
             "Kernels near a roof reach the same share of the other device's practical roof; of those near"
             " none the time is between unchanged and scaled with the SMs that have work; kernels under 5 µs"
-            " keep theirs; the libraries there pick kernels as good as these."
+            " keep theirs, but for what starting and ending one takes on either; the libraries there pick"
+            " kernels as good as these."
         )
         yield "Waiting that the device does not cause (input, host, launch, dependency) stays as it is."
     if scenario.dtype:

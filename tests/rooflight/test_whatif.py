@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from rooflight.protocol import (
 from rooflight.scenarios import Money, Range, WhatIf
 from rooflight.scenarios.kernels import Forecast, Move, fill, forecast
 from rooflight.scenarios.model import exactly
+from rooflight.scenarios.start import Start, starts
 from rooflight.scenarios.steps import part_factors, wall
 from rooflight.scenarios.target import Retyped, roofs_of
 from tests.drawing import timeline_from_events
@@ -113,6 +115,44 @@ def test_more_sms_do_not_help_a_kernel_with_few_blocks() -> None:
     assert factor(kernel("latency", blocks=50)).mid == pytest.approx(1.0)
     # 150 fill X, and three quarters of Y: 0.5 x 1/0.75 = 2/3.
     assert factor(kernel("latency", blocks=150)).mid == pytest.approx(math.sqrt(2 / 3))
+
+
+def test_start_and_end_are_those_of_the_device() -> None:
+    """Of 4 µs on an H100 2.1 are start and end, on an MI300X 3.5: 4 - 2.1 + 3.5 = 5.4; of 1 µs all is:
+    1 / 2.1 x 3.5; and back 5.4 - 3.5 + 2.1 = 4."""
+    there, back = (
+        starts(roofs_of(x), roofs_of(y)) for x, y in (("h100-sxm", "mi300x"), ("mi300x", "h100-sxm"))
+    )
+    assert 4 * there.moved(4.0, 1.0) == pytest.approx(5.4)
+    assert there.moved(1.0, 1.0) == pytest.approx(3.5 / 2.1)
+    assert 5.4 * back.moved(5.4, 1.0) == pytest.approx(4.0)
+    assert 10 * there.moved(10.0, 0.8) == pytest.approx((10 - 2.1) * 0.8 + 3.5)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "asked"),
+    [
+        ("h100-sxm", "l4"),
+        ("mi210+mi250-gcd", "mi300x"),
+        ("h100-sxm", None),
+        ("h100-sxm", "no+such"),
+        ("h100-sxm+mi300x", "l4"),
+    ],
+)
+def test_start_and_end_stay_where_they_are_the_same_or_unknown(recorded: str, asked: str | None) -> None:
+    assert starts(Roofs(gpu_id=recorded), Roofs(gpu_id=asked)) == Start()
+    assert Start().moved(3.0, 0.7) == 0.7
+
+
+def test_start_and_end_move_tiny_and_latency_kernels_alone() -> None:
+    """Of 3 µs on an H100 2.1 are start and end: (0.9 + 3.5) / 3; one at a roof is judged by its roof."""
+    [tiny] = whatif(a_run(kernel("latency", 3.0, flops=0, bytes=0)), "mi300x").per_kernel
+    assert tiny.predicted_us.mid == pytest.approx(0.9 + 3.5)
+    late = replace(move(), start=Start(2.1, 3.5))
+    assert factor(kernel("compute"), late) == factor(kernel("compute"))
+    assert factor(kernel("latency"), late).mid == pytest.approx(
+        (97.9 * factor(kernel("latency")).mid + 3.5) / 100
+    )
 
 
 def test_blocks_that_are_not_known_fill_the_device() -> None:
