@@ -9,7 +9,7 @@ from rooflight.protocol import Ceiling, Kernel, Roofs
 from rooflight.regimes.kernels import TINY_NS
 from rooflight.roofline.bounds import Work, bound, lacks_roof
 from rooflight.scenarios.model import Range, Scenario, exactly
-from rooflight.scenarios.start import Start
+from rooflight.scenarios.start import NO_START, Start
 from rooflight.scenarios.target import Retyped
 from rooflight.units import NS_PER_US
 
@@ -59,7 +59,7 @@ class Move:
     recorded: Roofs
     asked: Roofs
     types: Retyped
-    start: Start = Start()
+    start: Start = NO_START
 
     @property
     def same(self) -> bool:

@@ -31,10 +31,13 @@ class Start:
         return (1 - own) * rest + (own * self.asked_us / self.recorded_us if own else 0.0)
 
 
+NO_START = Start()
+
+
 def starts(recorded: Roofs, asked: Roofs) -> Start:
     """Of both devices; nothing where it is not known of either, or the same for both."""
     here, there = _start_us(recorded), _start_us(asked)
-    return Start() if here is None or there is None or here == there else Start(here, there)
+    return NO_START if here is None or there is None or here == there else Start(here, there)
 
 
 def _start_us(roofs: Roofs) -> float | None:
