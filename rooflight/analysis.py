@@ -7,8 +7,8 @@ recording.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from rooflight.readers import is_execution
 from rooflight.readers.limits import DEFAULT_LIMITS, Limits
 from rooflight.results.file import Beside, FileTask, read_run
 from rooflight.results.launches import Columns
-from rooflight.results.rank import analyse_rank, launches, regrade
+from rooflight.results.rank import analyse_rank, gaps, launches, regrade
 from rooflight.results.ranks import across_ranks, collective_rows, flags, listed, split_communication
 from rooflight.results.rates import with_rates
 from rooflight.results.result import RankResult
@@ -44,11 +44,13 @@ class Analysis:
 
     The columns of a rank are made when they are first asked for; all have one entry per event, in order of
     their start (:func:`rooflight.results.launches.launch_columns`).  Times are ns on the recording's own
-    clock, what is not known is -1, NaN or the empty text.
+    clock, what is not known is -1, NaN or the empty text.  ``idle`` holds the gaps between GPU work likewise
+    (:func:`rooflight.results.gaps.gap_columns`).
     """
 
     document: Document
     launches: Mapping[int, Columns]
+    idle: Mapping[int, Columns] = field(default_factory=dict)
 
     @property
     def kernels(self) -> pd.DataFrame:
@@ -65,6 +67,14 @@ class Analysis:
     def steps(self) -> pd.DataFrame:
         """The steps of all ranks as a pandas frame (extra ``notebook``)."""
         return _frame([(r.rank, s) for r in self.document.ranks for s in r.steps])
+
+    @property
+    def gaps(self) -> pd.DataFrame:
+        """Every idle gap of all ranks as a pandas frame (extra ``notebook``), in order of its start; empty
+        after :func:`analyze_files`, which keeps no recording."""
+        pandas = _pandas()
+        frames = [pandas.DataFrame({"rank": rank, **columns}) for rank, columns in self.idle.items()]
+        return pandas.concat(frames, ignore_index=True) if frames else pandas.DataFrame()
 
 
 def analyze(
@@ -93,7 +103,8 @@ def analyze(
         options = replace(options, gpu=gpu)
     stages = [Stages(t, options, eager, counters) for t in several]
     document = combine([analyse_rank(s) for s in stages])
-    return Analysis(document, _Launches({s.timeline.meta.rank or 0: s for s in stages}))
+    ranks = {s.timeline.meta.rank or 0: s for s in stages}
+    return Analysis(document, _Lazily(ranks, launches), _Lazily(ranks, gaps))
 
 
 def analyze_files(
@@ -158,16 +169,16 @@ def combine(results: Sequence[RankResult]) -> Document:
     )
 
 
-class _Launches(Mapping[int, Columns]):
-    """The launches of each rank, made when they are asked for and kept."""
+class _Lazily(Mapping[int, Columns]):
+    """Columns of each rank, made when they are asked for and kept."""
 
-    def __init__(self, stages: dict[int, Stages]) -> None:
-        self._stages = stages
+    def __init__(self, stages: dict[int, Stages], make: Callable[[Stages], Columns]) -> None:
+        self._stages, self._make = stages, make
         self._made: dict[int, Columns] = {}
 
     def __getitem__(self, rank: int) -> Columns:
         if rank not in self._made:
-            self._made[rank] = launches(self._stages[rank])
+            self._made[rank] = self._make(self._stages[rank])
         return self._made[rank]
 
     def __iter__(self) -> Iterator[int]:
@@ -201,10 +212,14 @@ def _missing_flag(missing: Sequence[int], world: int | None) -> list[Flag]:
 
 
 def _frame(rows: Sequence[tuple[int, Any]]) -> pd.DataFrame:
+    import msgspec
+
+    return _pandas().DataFrame([{"rank": rank, **msgspec.to_builtins(row)} for rank, row in rows])
+
+
+def _pandas() -> Any:
     try:
         import pandas as pd
     except ImportError as e:
         raise MissingExtra("pandas is needed for tables: pip install 'rooflight[notebook]'") from e
-    import msgspec
-
-    return pd.DataFrame([{"rank": rank, **msgspec.to_builtins(row)} for rank, row in rows])
+    return pd

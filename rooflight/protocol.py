@@ -345,6 +345,22 @@ class Bucket(Struct):
     kernel_time_us: Time
 
 
+class Idle(Struct):
+    """Idle time of one cause that one thing on the host explains, over the steps (without steps, over the
+    recording).  ``rest`` is what is left of a cause: with it, its rows add up to its part."""
+
+    device: str
+    cause: str
+    frame: Text | None = None
+    python: Text | None = None
+    count: NonNegative = 0
+    time_us: Time = 0.0
+    longest_us: float | None = None
+    longest_start_us: float | None = None
+    step: int | None = None
+    rest: bool = False
+
+
 class Rank(Struct):
     """One process of the run."""
 
@@ -390,6 +406,7 @@ class Rank(Struct):
     first_kernel_wall_ns: str | None = None
     software: dict[str, str] = field(default_factory=dict)
     host: str | None = None
+    idle: list[Idle] = field(default_factory=list)
 
     @property
     def headline(self) -> str | None:

@@ -108,7 +108,7 @@ async def get_regimes(run_id: str, session: Reading, caller: Caller) -> Regimes:
 async def get_ranks(run_id: str, session: Reading, caller: Caller) -> Response:
     """The ranks of the run: grade, flags, device figures, roofs and verdict; no rows."""
     document = await document_of(session, run_id, caller)
-    rows = {"steps", "inferred_steps", "kernels", "attribution", "attribution_op_time_us", "findings"}
+    rows = {"steps", "inferred_steps", "kernels", "attribution", "attribution_op_time_us", "findings", "idle"}
     items = [{k: v for k, v in msgspec.to_builtins(r).items() if k not in rows} for r in document.ranks]
     for item in items:
         if item["cpu"] is not None:

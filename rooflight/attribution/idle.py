@@ -58,8 +58,7 @@ class HostActivity:
         kind, name = timeline.host.kind, timeline.host.name
         self._input = _named(names, lambda n: is_input(n, input_names))[name]
         self._sync = _named(names, is_sync)[name]
-        step = _named(names, lambda n: bool(_STEP.fullmatch(n)))[name]
-        self._dispatch: Mask = (kind != HostKind.PYTHON) & ~step
+        self._dispatch: Mask = (kind != HostKind.PYTHON) & ~named_step(timeline, slice(None))
         self._rows = dict(rows_by(timeline.host.thread))
         self._known: dict[int, Waits] = {}
 
@@ -79,16 +78,39 @@ class HostActivity:
 
 
 @dataclass(frozen=True, slots=True)
-class _Gaps:
-    """The gaps of a device and the GPU event that ends each; ``launch`` is -1 when it has none."""
+class Read:
+    """Disjoint instants of one cause, and the thread whose doings told it: -1 where none was asked, since
+    the event that ended the gap tells it."""
+
+    cause: str
+    thread: int
+    instants: Set
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """The gaps of a device that GPU work ends, and the event that ends each: a row of ``timeline.gpu``.
+    ``launch`` is -1 when it has none; before the first event a gap has no start."""
 
     start: I64
     end: I64
+    event: I64
     launch_start: I64
     launch_end: I64
     launch: I64
     thread: I64
     blocking: Mask
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """The idle time of a device: ``causes`` are disjoint, together the window less its work; ``reads`` are
+    the same instants by what told their cause.  ``after`` is the end of the last work, if any."""
+
+    causes: dict[str, Set]
+    after: int | None
+    gaps: Gaps
+    reads: tuple[Read, ...]
 
 
 def idle_causes(
@@ -99,37 +121,47 @@ def idle_causes(
     window: tuple[int, int],
     steps: Sequence[StepSpan],
     activity: HostActivity,
-) -> dict[str, Set]:
-    """Disjoint sets of idle instants by cause, together the whole window less ``busy``.
+) -> Idle:
+    """Why the device was idle, at each instant of the window that is not ``busy``.
 
     ``rows`` are the valid GPU events of the device, ``busy`` their union, ``window`` the recording.
     """
     gaps = _gaps(timeline, links, rows, busy)
-    causes = {cause: [EMPTY] for cause in CAUSES}
+    reads: list[Read] = []
     unlinked = gaps.launch < 0
     queued = ~unlinked & (gaps.launch_start < gaps.start)
     short = gaps.end - gaps.start < QUEUED_GAP_NS
-    causes[UNKNOWN_IDLE].append(_intervals(gaps, unlinked))
-    causes[LAUNCH].append(_intervals(gaps, queued & short))
-    causes[DEPENDENCY].append(_intervals(gaps, queued & ~short))
+    reads.append(Read(UNKNOWN_IDLE, -1, _intervals(gaps, unlinked)))
+    reads.append(Read(LAUNCH, -1, _intervals(gaps, queued & short)))
+    reads.append(Read(DEPENDENCY, -1, _intervals(gaps, queued & ~short)))
     late = ~unlinked & ~queued
-    _split_launch(gaps, late, causes)
+    reads += _split_launch(gaps, late)
     waiting = np.minimum(gaps.launch_start, gaps.end)
     lately = np.flatnonzero(late)
     rest = []
     for thread, at in rows_by(gaps.thread[lately]):
         mine = lately[at]
         before = union(np.maximum(gaps.start[mine], window[0]), waiting[mine])
-        rest.append(_take(before, activity.of(thread), causes))
+        rest.append(_take(before, thread, activity, reads))
     trailing = busy[-1, 1] if busy.size else window[0]
     if trailing < window[1]:
         rest.append(np.array([[trailing, window[1]]], np.int64))
-    _split_home(union_of(*rest), activity, _home(timeline, links, rows, steps), causes)
-    whole = np.array([window], np.int64)
-    return {cause: intersection(union_of(*parts), whole) for cause, parts in causes.items()}
+    _split_home(union_of(*rest), activity, _home(timeline, links, rows, steps), reads)
+    inside = tuple(Read(r.cause, r.thread, _within(r.instants, window)) for r in reads if r.instants.size)
+    return Idle(_by_cause(inside), int(busy[-1, 1]) if busy.size else None, gaps, inside)
 
 
-def _gaps(timeline: Timeline, links: Links, rows: I64, busy: Set) -> _Gaps:
+def _within(s: Set, window: tuple[int, int]) -> Set:
+    if s[0, 0] >= window[0] and s[-1, 1] <= window[1]:
+        return s
+    return intersection(s, np.array([window], np.int64))
+
+
+def _by_cause(reads: Sequence[Read]) -> dict[str, Set]:
+    return {cause: union_of(EMPTY, *(r.instants for r in reads if r.cause == cause)) for cause in CAUSES}
+
+
+def _gaps(timeline: Timeline, links: Links, rows: I64, busy: Set) -> Gaps:
     """Each gap ends where a GPU event starts; of several, that of the earliest launch counts, and of one
     launch a kernel before a copy: it is what the launch was for."""
     gpu, host = timeline.gpu, timeline.host
@@ -145,9 +177,10 @@ def _gaps(timeline: Timeline, links: Links, rows: I64, busy: Set) -> _Gaps:
     copies = _named(timeline.names, lambda n: n in _COPY_CALLS)
     # Before its first event the device had been idle for longer than the recording tells.
     starts = np.concatenate(([-_FOREVER], busy[:-1, 1])) if busy.size else busy[:, 1]
-    return _Gaps(
+    return Gaps(
         start=starts,
         end=busy[:, 0],
+        event=first,
         launch_start=values_at(host.start, launch, 0),
         launch_end=values_at(host.end, launch, 0),
         launch=launch,
@@ -156,25 +189,29 @@ def _gaps(timeline: Timeline, links: Links, rows: I64, busy: Set) -> _Gaps:
     )
 
 
-def _split_launch(gaps: _Gaps, late: Mask, causes: dict[str, list[Set]]) -> None:
+def _split_launch(gaps: Gaps, late: Mask) -> list[Read]:
     """From the launch to the start: waiting for a blocking copy while its call is open, else launching."""
     begin = np.maximum(gaps.start, np.minimum(gaps.launch_start, gaps.end))
     open_until = np.where(gaps.blocking, np.clip(gaps.launch_end, begin, gaps.end), begin)
-    causes[SYNC].append(union(begin[late], open_until[late]))
-    causes[LAUNCH].append(union(open_until[late], gaps.end[late]))
+    return [
+        Read(SYNC, -1, union(begin[late], open_until[late])),
+        Read(LAUNCH, -1, union(open_until[late], gaps.end[late])),
+    ]
 
 
-def _split_home(idle: Set, activity: HostActivity, home: _Home, causes: dict[str, list[Set]]) -> None:
+def _split_home(idle: Set, activity: HostActivity, home: _Home, reads: list[Read]) -> None:
     """Where nothing is open on the launching thread: what the step's thread does."""
     pieces, at = cut(idle, home.start, home.end)
     for thread, of_thread in rows_by(home.thread[at]):
         mine = pieces[of_thread]
-        causes[HOST].append(mine if thread < 0 else _take(mine, activity.of(thread), causes))
+        reads.append(Read(HOST, thread, mine if thread < 0 else _take(mine, thread, activity, reads)))
 
 
-def _take(idle: Set, waits: Waits, causes: dict[str, list[Set]]) -> Set:
+def _take(idle: Set, thread: int, activity: HostActivity, reads: list[Read]) -> Set:
+    """What the doings of a thread explain goes to ``reads``, the rest is given back."""
+    waits = activity.of(thread)
     for cause, when in ((INPUT, waits.input), (SYNC, waits.sync), (DISPATCH, waits.dispatch)):
-        causes[cause].append(intersection(idle, when))
+        reads.append(Read(cause, thread, intersection(idle, when)))
         idle = difference(idle, when)
     return idle
 
@@ -212,8 +249,15 @@ def _most(values: I64) -> int:
     return int(found[counts.argmax()])
 
 
-def _intervals(gaps: _Gaps, which: Mask) -> Set:
+def _intervals(gaps: Gaps, which: Mask) -> Set:
     return union(gaps.start[which], gaps.end[which])
+
+
+def named_step(timeline: Timeline, rows: I64 | slice) -> Mask:
+    """Which rows of the host are named as steps, on whatever thread."""
+    steps = _named(timeline.names, lambda n: n.startswith("ProfilerStep#") and bool(_STEP.fullmatch(n)))
+    mask: Mask = steps[timeline.host.name[rows]]
+    return mask
 
 
 def is_input(name: str, wanted: Sequence[str] = INPUT_NAMES) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rooflight.attribution.idle import HostActivity, idle_causes
+from rooflight.attribution.idle import HostActivity, Idle, idle_causes
 from rooflight.attribution.intervals import Clipper, Set, difference, union, union_of
 from rooflight.attribution.launches import Links
 from rooflight.attribution.steps import StepSpan
@@ -23,7 +23,7 @@ class Partition:
     """The parts of one device over any windows, and who owns its kernel time.
 
     ``busy`` is the union of all GPU work, ``communication`` and ``copies`` the exposed ones; ``kernels``
-    gives each instant of kernel time to a row of ``timeline.gpu``.
+    gives each instant of kernel time to a row of ``timeline.gpu``; ``idle`` tells why there was none.
     """
 
     device: int
@@ -31,6 +31,7 @@ class Partition:
     kernels: Owned
     communication: Set
     copies: Set
+    idle: Idle
     _sets: Mapping[str, Clipper]
     _instants: Mapping[str, Set]
 
@@ -76,9 +77,11 @@ def partition(
     parts["communication"] = difference(communicating, running)
     parts["copy"] = difference(copying, union_of(running, communicating))
     busy = union_of(running, communicating, copying)
-    parts |= idle_causes(timeline, links, rows, busy, window, steps, activity)
+    idle = idle_causes(timeline, links, rows, busy, window, steps, activity)
+    parts |= idle.causes
     clippers = {name: Clipper(s) for name, s in parts.items()}
-    return Partition(device, Clipper(busy), kernels, parts["communication"], parts["copy"], clippers, parts)
+    communication, copy = parts["communication"], parts["copy"]
+    return Partition(device, Clipper(busy), kernels, communication, copy, idle, clippers, parts)
 
 
 def _where(k: Owned, which: Mask) -> Set:

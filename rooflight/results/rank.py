@@ -18,6 +18,8 @@ from rooflight.results.communication import communication
 from rooflight.results.contention import contention
 from rooflight.results.cpu import cpu_device
 from rooflight.results.devices import device_figures
+from rooflight.results.gaps import gap_columns
+from rooflight.results.idle import idle_rows
 from rooflight.results.launches import Columns, launch_columns
 from rooflight.results.result import Exposed, RankResult
 from rooflight.results.stages import Stages
@@ -32,6 +34,7 @@ def analyse_rank(s: Stages) -> RankResult:
     rank = _rank(s)
     rank.kernels = s.table[0]
     rank.findings, rank.findings_total_us = s.findings.rows, s.findings.total_us
+    rank.idle = idle_rows(s.timeline, s.idle, s.spans)
     _devices(rank, s)
     _attribution(rank, s)
     if s.headline is None:
@@ -51,6 +54,11 @@ def launches(s: Stages) -> Columns:
     """The GPU events of the recording in columns."""
     rows, place = s.table
     return launch_columns(s.timeline, s.links, s.costs, s.groups, place, rows, s.steps)
+
+
+def gaps(s: Stages) -> Columns:
+    """The idle gaps of the recording in columns."""
+    return gap_columns(s.timeline, s.links, s.gaps, s.idle, s.spans)
 
 
 def regrade(result: RankResult, missing_ranks: int) -> None:

@@ -38,6 +38,7 @@ from rooflight.results.findings import Advice, advice
 from rooflight.results.kernels import kernel_rows, verdicts
 from rooflight.results.roofs import DeviceRoofs, device_roofs
 from rooflight.results.steps import StepFigures, bounds, step_figures
+from rooflight.results.stretches import Gaps, Stretches, gaps_within, stretches
 from rooflight.roofline.groups import Groups, group_launches
 from rooflight.trace.counters import CounterFile
 from rooflight.trace.tables import GpuKind, HostKind, Mask, distinct
@@ -210,6 +211,21 @@ class Stages:
                 self.timeline, self.links, self.spans, d, of_event, self.is_comm, self.window, activity
             )
             for d in range(len(self.timeline.device_keys))
+        }
+
+    @cached_property
+    def gaps(self) -> dict[int, Gaps]:
+        """When each device with GPU work stood idle."""
+        gpu, rows = self.timeline.gpu, self.timeline.valid_gpu
+        present = distinct(gpu.device[rows]).tolist()
+        return {d: gaps_within(self.partitions[d].idle, self.window) for d in present}
+
+    @cached_property
+    def idle(self) -> dict[int, Stretches]:
+        """Idle time by device, each stretch with its cause and what explains it."""
+        return {
+            d: stretches(self.timeline, self.links, self.partitions[d].idle, gaps)
+            for d, gaps in self.gaps.items()
         }
 
     @cached_property
