@@ -100,6 +100,19 @@ class Parts(Struct):
     unknown_idle: float = 0.0
 
 
+class StepWork(Struct):
+    """Sums over the kernels of a step whose FLOPs and bytes are known, of one number type and origin."""
+
+    dtype: Text | None
+    matrix: bool
+    origin: str
+    count: NonNegative
+    time_us: Time
+    flops: NonNegative
+    bytes: NonNegative
+    bound_us: float | None = None
+
+
 class Step(Struct):
     """One step of the training or serving loop; ``parts_us`` are those of ``device``."""
 
@@ -121,6 +134,8 @@ class Step(Struct):
     hfu: float | None = None
     start_us: float | None = None
     inferred_from: str | None = None
+    work: list[StepWork] = field(default_factory=list)
+    work_of_us: float | None = None
 
 
 class Attribution(Struct):

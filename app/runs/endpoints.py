@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from fastapi import APIRouter, Query, Request
@@ -131,8 +131,14 @@ async def get_roofline(
     rank: Annotated[
         int | None, Query(ge=0, le=2**31, description="Default: the lowest that is there.")
     ] = None,
+    level: Annotated[
+        Literal["kernel", "op", "module", "step", "run"], Query(description="What a point speaks for.")
+    ] = "kernel",
+    dtype: Annotated[
+        str | None, Query(max_length=16, description="Only the work in this number type, as `bf16`.")
+    ] = None,
 ) -> Response:
-    """The roofline of one rank as a plotly figure."""
+    """The roofline of one rank as a plotly figure, with a point for each of what the level says."""
     from rooflight.figures.roofline import roofline
 
     document = await document_of(session, run_id, caller)
@@ -141,7 +147,8 @@ async def get_roofline(
         rank = min(present)
     if rank not in present:
         raise NotFound("this run has no such rank", where=f"rank {rank}", hint="GET …/ranks lists them")
-    return Response(protocol.encode(roofline(document, rank=rank)), media_type=_JSON)
+    figure = protocol.encode(roofline(document, rank=rank, level=level, dtype=dtype))
+    return Response(figure, media_type=_JSON)
 
 
 async def document_of(session: Reading, run_id: str, caller: Caller) -> protocol.Document:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -48,11 +49,15 @@ def _plausible(c: Ceiling) -> Ceiling:
 
 
 def flats(roofs: Roofs, drawn: list[Kernel]) -> list[Flat]:
+    """The compute roofs for the dtypes of the drawn rows: :func:`flats_of`."""
+    return flats_of(roofs, {k.dtype for k in drawn if k.dtype})
+
+
+def flats_of(roofs: Roofs, used: Set[str]) -> list[Flat]:
     """Roofs of the dtypes in use, and of the other floats only the highest; equal ones are one roof.
 
     Without any dtype known in use every roof is shown as not used: a default would be a guess.
     """
-    used = {k.dtype for k in drawn if k.dtype}
     table = {**roofs.vector, **roofs.compute}
     merged: dict[tuple[float | None, float | None, bool], list[str]] = {}
     for dtype, ceiling in table.items():

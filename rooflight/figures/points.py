@@ -70,8 +70,10 @@ def _point(row: int, k: Kernel) -> Point:
     return Point(row, k, flops / size, flops / (k.time_us * 1e-6))
 
 
-def hover(p: Point, total_us: float) -> str:
-    """What the label over a point says.  Names come from outside: escaped, since plotly reads markup."""
+def hover(p: Point, total_us: float, about: str | None = None) -> str:
+    """What the label over a point says; ``about`` stands in its second line instead of the op.
+
+    Names come from outside: escaped, since plotly reads markup."""
     k = p.kernel
     share = f", {100 * k.time_us / total_us:.2g} % of kernel time" if total_us else ""
     roof = (
@@ -80,8 +82,8 @@ def hover(p: Point, total_us: float) -> str:
     why = f": {k.reason}" if k.reason else ""
     above = "<br>above the datasheet peak, shown as measured" if k.above_peak else ""
     return (
-        f"<b>{_text(k.short_name or k.name)}</b><br>{_text(k.op or 'no op')}<br>"
-        f"{k.time_us / 1e3:,.4g} ms{share}, {k.count:,} launches<br>"
+        f"<b>{_text(k.short_name or k.name)}</b><br>{_text(about or k.op or 'no op')}<br>"
+        f"{k.time_us / 1e3:,.4g} ms{share}, {k.count:,} launch{'es' if k.count != 1 else ''}<br>"
         f"{rate(p.flop_per_s)}FLOP/s, {rate(p.flop_per_s / p.ai)}B/s, {p.ai:.4g} FLOP/B<br>"
         f"{roof}{above}<br>{_text(k.regime + why)}, cost {_text(k.origin)}"
     )

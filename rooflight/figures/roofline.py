@@ -10,12 +10,15 @@ import html
 import math
 from typing import TYPE_CHECKING, Any
 
-from rooflight.figures.ceilings import Flat, flats, line, plausible
+from rooflight.figures.ceilings import Flat, flats_of, line, plausible
+from rooflight.figures.levels import NOUNS, Row, dtypes_of, rows_at, subject, whole
 from rooflight.figures.points import REASONS, Point, hover, place
-from rooflight.protocol import REGIMES, Ceiling, Document, Kernel, Rank, Roofs
+from rooflight.protocol import REGIMES, Ceiling, Document, Kernel, Rank
 
 if TYPE_CHECKING:
     from rooflight.analysis import Analysis
+
+__all__ = ["SYMBOLS", "roofline", "subject"]
 
 SYMBOLS = {"measured": "square", "modelled": "circle", "inferred": "diamond", "unknown": "x"}
 _BIGGEST, _SMALLEST = 46.0, 6.0  # diameters in px; area is time between them
@@ -25,38 +28,36 @@ _LABEL = 34
 _DECADES, _NEGLIGIBLE = 4, 0.01
 
 
-def roofline(analysis: Analysis | Document, rank: int = 0) -> dict[str, Any]:
+def roofline(
+    analysis: Analysis | Document, rank: int = 0, *, level: str = "kernel", dtype: str | None = None
+) -> dict[str, Any]:
     """The figure of one rank: ``{"data": [...], "layout": {...}}``, strict JSON.
 
     x is FLOP per byte of device memory, y is the achieved rate; ``layout.meta`` holds the roofs, the unit
-    of y and how many groups are not drawn, by reason.  A recording without GPU work shows its CPU.
+    of y and how many rows are not drawn, by reason.  A recording without GPU work shows its CPU.
     ``rank`` is the number of the rank; :class:`KeyError` when the document has none of that number.
+    ``level`` is what a point speaks for (:data:`~rooflight.figures.levels.LEVELS`; of a run there is a
+    point for each rank on the same device), ``dtype`` keeps the work of one number type;
+    :class:`ValueError` for a level that there is none of.
     """
     document = analysis if isinstance(analysis, Document) else analysis.document
     found = next((r for r in document.ranks if r.rank == rank), None)
     if found is None:
         raise KeyError(f"rank {rank} is not in this document")
-    kernels, roofs = subject(found)
-    points, absent = place(kernels)
-    return _Figure(kernels, roofs, points, absent).build()
-
-
-def subject(rank: Rank) -> tuple[list[Kernel], Roofs]:
-    """The rows and the roofs that the chart speaks of: those of the busiest device, else of the CPU."""
-    if rank.cpu is not None and not rank.devices:
-        return rank.cpu.ops, rank.cpu.roof
-    busiest = max(rank.devices, key=lambda d: rank.devices[d].kernel_sum_us, default=None)
-    return rank.kernels, rank.roofs.get(busiest or "", Roofs())
+    return _Figure(found, rows_at(level, document, found, dtype), level, dtype).build()
 
 
 class _Figure:
-    def __init__(
-        self, kernels: list[Kernel], roofs: Roofs, points: list[Point], absent: dict[str, int]
-    ) -> None:
+    def __init__(self, rank: Rank, rows: list[Row], level: str, dtype: str | None) -> None:
+        kernels, roofs = subject(rank)
         roofs = plausible(roofs)
+        points, absent = place([r.kernel for r in rows])
         self.kernels, self.roofs, self.points, self.absent = kernels, roofs, points, dict(absent)
+        self.rows, self.level, self.dtype = rows, level, dtype
+        self.all = whole(rank, dtype)
         self.memory = roofs.memory or Ceiling()
-        self.flats = flats(roofs, [p.kernel for p in points])
+        drawn = (rows[p.row].dtypes for p in points)
+        self.flats = flats_of(roofs, frozenset().union(*drawn))
         top = max(
             [f.datasheet or f.practical or 0.0 for f in self.flats] + [p.flop_per_s for p in points],
             default=0.0,
@@ -133,13 +134,15 @@ class _Figure:
     def _points(self, regime: str, points: list[Point]) -> dict[str, Any]:
         longest = self.points[0].kernel.time_us
         total = sum(k.time_us for k in self.kernels)
+        if self.level == "run":
+            total = sum(r.total_us for r in self.rows)
         return {
             "type": "scatter",
             "mode": "markers",
             "name": regime,
             "x": [p.ai for p in points],
             "y": [p.flop_per_s / self.scale for p in points],
-            "customdata": [[p.row, hover(p, total), _label(p.kernel), self._of_datasheet(p)] for p in points],
+            "customdata": [self._told(p, total) for p in points],
             "hovertemplate": "%{customdata[1]}<extra></extra>",
             "marker": {
                 "symbol": [SYMBOLS.get(p.kernel.origin, "x") for p in points],
@@ -148,6 +151,13 @@ class _Figure:
             },
             "meta": {"role": "points", "regime": regime},
         }
+
+    def _told(self, p: Point, total_us: float) -> list[Any]:
+        """What the page knows of a point: its row, hover, label, percent of the datasheet, and, above the
+        kernel groups, the rows of the kernel table that it speaks for."""
+        row = self.rows[p.row]
+        told = [p.row, hover(p, total_us, row.about), _label(p.kernel, row.label), self._of_datasheet(p)]
+        return [row.members[0], *told[1:]] if self.level == "kernel" else [*told, list(row.members)]
 
     def _of_datasheet(self, p: Point) -> float | None:
         """Percent of the datasheet roof at this intensity; null when no roof of its dtype is known."""
@@ -187,13 +197,24 @@ class _Figure:
                 "practical": self.memory.practical,
                 "origin": self.memory.origin,
             },
-            "n_groups": len(self.kernels),
+            "level": self.level,
+            "noun": NOUNS[self.level],
+            "dtype": self.dtype,
+            "dtypes": dtypes_of(self.kernels),
+            "centroid": self._centroid(),
+            "coverage_pct": None if self.all.coverage_pct is None else round(self.all.coverage_pct, 2),
+            "n_groups": len(self.rows),
             "n_plotted": len(self.points),
             "not_plotted": [{"reason": r, "count": n, "text": REASONS[r]} for r, n in counts.items()],
             "not_plotted_count": sum(counts.values()),
             "below_frame": self.absent.get("below", 0),
             "note": None if self.flats else "no compute roof is known for this device",
         }
+
+    def _centroid(self) -> dict[str, float] | None:
+        """Where all of the rank's known work lies; ``None`` where it has no place."""
+        found, _ = place([self.all.kernel])
+        return {"ai": found[0].ai, "flop_per_s": found[0].flop_per_s} if found else None
 
 
 def _height(f: Flat) -> float:
@@ -204,7 +225,7 @@ def _axis(title: str, low: float, high: float) -> dict[str, Any]:
     return {"type": "log", "range": [math.log10(low), math.log10(high)], "title": {"text": title}}
 
 
-def _label(k: Kernel) -> str:
-    """The few characters beside a large point: the name without its template arguments."""
-    head = (k.short_name or k.name).split("‹")[0].split("<")[0].strip() or k.name
+def _label(k: Kernel, given: str | None) -> str:
+    """The few characters beside a large point: what is given, or the name without its template arguments."""
+    head = given or (k.short_name or k.name).split("‹")[0].split("<")[0].strip() or k.name
     return html.escape(head if len(head) <= _LABEL else head[: _LABEL - 1] + "…", quote=False)

@@ -39,6 +39,7 @@ from rooflight.results.kernels import kernel_rows, verdicts
 from rooflight.results.roofs import DeviceRoofs, device_roofs
 from rooflight.results.steps import StepFigures, bounds, step_figures
 from rooflight.results.stretches import Gaps, Stretches, gaps_within, stretches
+from rooflight.results.work import work_done
 from rooflight.roofline.groups import Groups, group_launches
 from rooflight.trace.counters import CounterFile
 from rooflight.trace.tables import GpuKind, HostKind, Mask, distinct
@@ -256,6 +257,14 @@ class Stages:
             self.groups,
             self.regimes,
             self.devices.roofs[self.headline],
+            work_done(
+                self.timeline,
+                self.costs,
+                self.groups,
+                self.is_comm,
+                self.headline,
+                *bounds(self.spans),
+            ),
         )
 
     @cached_property

@@ -15,6 +15,7 @@ from rooflight.regimes.partition import Partition
 from rooflight.regimes.steps import StepVerdict
 from rooflight.results.rows import rounded
 from rooflight.results.utilisation import Utilisation, utilisation
+from rooflight.results.work import WorkDone
 from rooflight.roofline.groups import Groups
 from rooflight.roofline.speed import KernelTime, Limit, SpeedOfLight
 from rooflight.trace.tables import I64, GpuKind, Mask
@@ -38,6 +39,7 @@ class StepFigures:
     touched: bool
     light: SpeedOfLight
     use: Utilisation
+    work: WorkDone
 
 
 def step_figures(
@@ -49,8 +51,10 @@ def step_figures(
     groups: Groups,
     regimes: Sequence[Verdict],
     roofs: Roofs,
+    work: Sequence[WorkDone],
 ) -> list[StepFigures]:
-    """The figures of every step; those of the whole are of the ``headline`` device."""
+    """The figures of every step; those of the whole are of the ``headline`` device.  ``work`` is
+    row-aligned with the steps."""
     start, end = bounds(steps)
     launched = _Launched(timeline, links, headline)
     parts = {d: p.parts(start, end) for d, p in partitions.items()}
@@ -65,7 +69,7 @@ def step_figures(
     )
     return [
         StepFigures(s, {d: p[i] for d, p in parts.items()}, *row)
-        for i, (s, *row) in enumerate(zip(steps, *columns, used, strict=True))
+        for i, (s, *row) in enumerate(zip(steps, *columns, used, work, strict=True))
     ]
 
 
@@ -128,6 +132,8 @@ def step_row(timeline: Timeline, f: StepFigures, verdict: StepVerdict, headline:
         mfu=_percent(f.use.mfu),
         hfu=_percent(f.use.hfu),
         start_us=us(f.span.start),
+        work=list(f.work.known),
+        work_of_us=us(f.work.time_ns),
     )
 
 

@@ -117,6 +117,24 @@ def test_the_roofline_is_a_plotly_figure(service: Service) -> None:
     assert {"data", "layout"} <= set(figure)
 
 
+def test_the_roofline_has_levels_and_number_types(service: Service) -> None:
+    run = a_ready_run(service)
+    for level, noun in {
+        "kernel": "group",
+        "op": "op",
+        "module": "module",
+        "step": "step",
+        "run": "rank",
+    }.items():
+        meta = service.get(f"/runs/{run}/roofline", params={"level": level}).json()["layout"]["meta"]
+        assert (meta["level"], meta["noun"], meta["dtype"]) == (level, noun, None)
+    [dtype, *_] = meta["dtypes"]
+    one = service.get(f"/runs/{run}/roofline", params={"dtype": dtype}).json()["layout"]["meta"]
+    assert one["dtype"] == dtype
+    assert [r["dtypes"] for r in one["roofs"] if r["used"]] == [[dtype]]
+    assert service.get(f"/runs/{run}/roofline", params={"level": "layer"}).status_code == 422
+
+
 def test_the_roofline_of_a_run_without_rank_0_is_that_of_its_lowest_rank(service: Service) -> None:
     run, document = service.a_run(), a_document(kernels=3, steps=1)
     document.ranks[0].rank = 5
