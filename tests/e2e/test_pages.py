@@ -189,6 +189,43 @@ def test_a_lasso_picks_too(page: Page, server: Server, resnet: str) -> None:
     assert lit(page) == set(rows(page)) != set()
 
 
+def test_the_chart_shows_ops_and_a_point_of_it_picks_their_rows(
+    page: Page, server: Server, resnet: str
+) -> None:
+    open_run(page, server, resnet)
+    page.locator('[data-level="op"]').click()
+    page.wait_for_url(re.compile("level=op"))
+    meta = api(server, f"runs/{resnet}/roofline?level=op")["layout"]["meta"]
+    expect(page.locator("[data-drawn]")).to_have_text(
+        f"{meta['n_plotted']} of {meta['n_groups']} ops; area is time"
+    )
+    expect(page.locator('[data-level="op"]')).to_have_attribute("aria-pressed", "true")
+    drag(page)
+    expect(page.locator("[data-clear]")).to_be_visible()
+    kernels = api(server, f"runs/{resnet}/analysis")["ranks"][0]["kernels"]
+    picked = set(rows(page))
+    ops = {kernels[i]["op"] for i in picked}
+    assert picked == {i for i, k in enumerate(kernels) if k["op"] in ops and k["regime"] != "copy"}
+    page.reload()
+    page.wait_for_selector("html[data-ready]")
+    expect(page.locator('[data-level="op"]')).to_have_attribute("aria-pressed", "true")
+    assert set(rows(page)) == picked
+
+
+@pytest.mark.parametrize("level", ["module", "step", "run"])
+def test_every_level_says_what_it_draws(page: Page, server: Server, resnet: str, level: str) -> None:
+    open_run(page, server, resnet, f"?level={level}")
+    figure = api(server, f"runs/{resnet}/roofline?level={level}")
+    meta = figure["layout"]["meta"]
+    many = f"{meta['n_groups']} {meta['noun']}{'' if meta['n_groups'] == 1 else 's'}"
+    expect(page.locator("[data-drawn]")).to_have_text(f"{meta['n_plotted']} of {many}; area is time")
+    expect(page.locator("[data-sums]")).to_be_visible()
+    script = """() => document.querySelector('[data-roofline]').data
+      .filter(t => t.meta.role === 'points').flatMap(t => t.x)"""
+    drawn = page.evaluate(script)
+    assert len(drawn) == meta["n_plotted"]
+
+
 def test_search_and_regimes_dim_the_points(page: Page, server: Server, resnet: str) -> None:
     open_run(page, server, resnet)
     page.keyboard.press("/")

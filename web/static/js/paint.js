@@ -1,11 +1,14 @@
 // A figure as the server sends it, dressed in the tokens of the theme. Pure: `token` is handed in.
 import { alpha, transparent } from './colour.js';
 
+// The rows of the table that a point speaks for: its own, or those of an op, a module, a rank.
+export const members = (told) => told[4] ?? [told[0]];
+
 export function paintTrace(trace, token, { focus, scale = 1 } = {}) {
   if (trace.meta.role === 'roof') return paintRoof(trace, token);
   const edge = token(`${trace.meta.regime}-edge`);
   const pale = ['memory', 'copy'].includes(trace.meta.regime) && !transparent(edge);
-  const chosen = focus && trace.customdata.flatMap((c, i) => (focus.has(c[0]) ? [i] : []));
+  const chosen = focus && trace.customdata.flatMap((c, i) => (members(c).some((row) => focus.has(row)) ? [i] : []));
   return {
     ...trace,
     marker: {

@@ -25,6 +25,12 @@ test('a focus selects by the row of the table, no focus selects nothing', () => 
   assert.equal(paintTrace(points('compute'), token).selectedpoints, undefined);
 });
 
+test('a point above the kernels is chosen by any row that it speaks for', () => {
+  const ops = { ...points('compute'), customdata: [[0, '', '', null, [7, 9]], [1, '', '', null, [8]]] };
+  assert.deepEqual(paintTrace(ops, token, { focus: new Set([9]) }).selectedpoints, [0]);
+  assert.deepEqual(paintTrace(ops, token, { focus: new Set([0, 1]) }).selectedpoints, []);
+});
+
 test('area stays proportional on a small screen, down to what can be seen', () => {
   assert.deepEqual(paintTrace(points('compute'), token, { scale: .5 }).marker.size, [23, 5]);
 });

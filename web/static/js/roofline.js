@@ -1,21 +1,23 @@
 // The roofline chart: the server's figure in the theme's colours, with labels that never overlap.
 /* global Plotly */
 import { cross, inside, place, quietest } from './labels.js';
-import { axis, digits, paintTrace, si } from './paint.js';
+import { axis, digits, members, paintTrace, si } from './paint.js';
 import { sans, token } from './tokens.js';
 
 const lg = Math.log10;
 const NARROW = 480;
 
 export function roofline(el, figure, { onSelect, onPoint }) {
-  const meta = figure.layout.meta;
+  let meta = figure.layout.meta;
   let focus = null, ring = null, mode = 'select', quiet = false;
 
   const narrow = () => el.clientWidth < NARROW;
   const points = () => figure.data.filter((t) => t.meta.role === 'points');
 
   function traces() {
-    const painted = figure.data.map((t) => paintTrace(t, token, { focus, scale: narrow() ? .66 : 1 }));
+    const shown = meta.level === 'step' ? null : focus;      // a step has no rows in the table
+    const painted = figure.data.map((t) => paintTrace(t, token, { focus: shown, scale: narrow() ? .66 : 1 }));
+    if (meta.centroid && meta.level !== 'run') painted.push(centroid());
     const at = ring === null ? null : find(ring);
     if (at) painted.push({
       type: 'scatter', mode: 'markers', x: [at.x], y: [at.y], hoverinfo: 'skip', meta: { role: 'ring' },
@@ -24,9 +26,20 @@ export function roofline(el, figure, { onSelect, onPoint }) {
     return painted;
   }
 
+  // Where all the known work of the rank lies.
+  function centroid() {
+    const { ai, flop_per_s: rate } = meta.centroid;
+    const share = meta.coverage_pct === null ? '' : `<br>${digits(meta.coverage_pct)} % of the kernel time`;
+    return {
+      type: 'scatter', mode: 'markers', x: [ai], y: [rate / meta.scale], meta: { role: 'centroid' },
+      hovertemplate: `<b>All known work</b><br>${si(rate)}FLOP/s, ${digits(ai)} FLOP/B${share}<extra></extra>`,
+      marker: { symbol: 'cross-thin', size: 15, line: { width: 2, color: token('ink') } },
+    };
+  }
+
   function find(row) {
     for (const t of points()) {
-      const i = t.customdata.findIndex((c) => c[0] === row);
+      const i = t.customdata.findIndex((c) => members(c).includes(row));
       if (i >= 0) return { x: t.x[i], y: t.y[i], size: t.marker.size[i] };
     }
     return null;
@@ -101,7 +114,8 @@ export function roofline(el, figure, { onSelect, onPoint }) {
     for (const roof of [...meta.roofs].sort((a, b) => height(b) - height(a))) {
       const at = height(roof) / meta.scale, y = px(1, at).y;
       if (narrow()) {
-        const top = Math.max(y - 9, free), ridge = px(roof.ridge_practical ?? roof.ridge_datasheet ?? 1, 1).x;
+        const ridge = px(roof.ridge_practical ?? roof.ridge_datasheet ?? 1, 1).x;
+        const top = Math.max(y - (ridge > 140 ? 9 : 21), free);
         const end = ridge > 140 ? ridge - 8 : size.w;      // left of its ridge, where no point can lie
         free = top + 16;
         words.push(word({ x: end / size.w, xref: 'paper', xanchor: 'right', y: lg(at), yshift: y - top - 9, text: `${roof.dtypes.join(', ')} ${si(height(roof))}FLOP/s` }));
@@ -167,13 +181,15 @@ export function roofline(el, figure, { onSelect, onPoint }) {
   const ready = draw().then(() => {
     el.on('plotly_selected', (e) => {
       if (quiet || !e) return;
-      onSelect(new Set(e.points.filter((p) => p.data.meta.role === 'points').map((p) => p.customdata[0])));
+      onSelect(new Set(e.points.filter((p) => p.data.meta.role === 'points').flatMap((p) => members(p.customdata))));
     });
     el.on('plotly_deselect', () => { if (!quiet) onSelect(null); });
     el.on('plotly_doubleclick', () => onSelect(null));
     el.on('plotly_click', (e) => {
       const p = e.points.find((q) => q.data.meta.role === 'points');
-      if (p) onPoint(p.customdata[0]);
+      if (!p) return;
+      if (meta.level === 'kernel') onPoint(p.customdata[0]);
+      else if (members(p.customdata).length) onSelect(new Set(members(p.customdata)));
     });
     let wide = el.clientWidth;
     new ResizeObserver(() => {
@@ -187,6 +203,7 @@ export function roofline(el, figure, { onSelect, onPoint }) {
     ready,
     focus(set) { focus = set; return draw(); },
     ring(row) { ring = row; return draw(); },
+    show(other) { figure = other; meta = figure.layout.meta; return draw(); },
     tool(name) { mode = name; return draw(); },
   };
 }

@@ -66,7 +66,10 @@ async function showPoint(row) {
   const holder = $('[data-point]');
   if (!holder || !row) return;
   const answer = await fetch(`${grid.dataset.detail}${row.i}/point?rank=${grid.dataset.rank}`);
-  if (answer.ok && table.selected() === row) holder.innerHTML = await answer.text();   // our template, names escaped
+  if (answer.ok && table.selected() === row) {
+    holder.innerHTML = await answer.text();   // our template, names escaped
+    holder.hidden = false;
+  }
 }
 
 function onRow(row) {
@@ -122,15 +125,18 @@ function wireTable() {
   document.addEventListener('keydown', keys);
 }
 
+async function fetchFigure(level) {
+  const answer = await fetch(`${figureEl.dataset.roofline}&level=${level}`);
+  if (answer.ok) return answer.json();
+  figureEl.classList.add('empty');
+  figureEl.textContent = `The chart did not come (HTTP ${answer.status}). The table below holds the same numbers.`;
+  return null;
+}
+
 async function wireChart() {
-  const answer = await fetch(figureEl.dataset.roofline);
-  if (!answer.ok) {
-    figureEl.classList.add('empty');
-    figureEl.textContent = `The chart did not come (HTTP ${answer.status}). The table below holds the same numbers.`;
-    return;
-  }
-  const figure = await answer.json();
-  sayBelow(figure.layout.meta.below_frame);
+  const figure = await fetchFigure(state.level);
+  if (!figure) return;
+  tell(figure);
   plot = roofline(figureEl, figure, {
     onSelect(set) { state.pick = set && set.size ? set : null; refresh(); },
     onPoint(i) { table?.choose(i, { scroll: false }); },
@@ -139,15 +145,44 @@ async function wireChart() {
     for (const o of b.parentElement.children) o.setAttribute('aria-pressed', String(o === b));
     plot.tool(b.dataset.tool);
   });
+  for (const b of document.querySelectorAll('[data-level]')) b.addEventListener('click', () => changeLevel(b.dataset.level));
   await plot.ready;
 }
 
-// Points far below every roof would flatten the chart: they are counted with those that have no place.
-function sayBelow(n) {
-  const list = $('[data-absent]');
-  if (!n || !list) return;
-  list.append(Object.assign(document.createElement('dt'), { textContent: 'below the frame' }));
-  list.append(Object.assign(document.createElement('dd'), { textContent: `${thousands(n)} group${n === 1 ? '' : 's'}` }));
+async function changeLevel(level) {
+  state.level = level;
+  const figure = await fetchFigure(level);
+  if (!figure || state.level !== level) return;      // another was asked for since
+  tell(figure);
+  await plot.show(figure);
+  remember();
+}
+
+// What the chart draws and what it can't: points far below every roof would flatten it, and are counted here.
+function tell(figure) {
+  const meta = figure.layout.meta;
+  const many = (n) => `${thousands(n)} ${meta.noun}${n === 1 ? '' : 's'}`;
+  for (const b of document.querySelectorAll('[data-level]')) b.setAttribute('aria-pressed', String(b.dataset.level === meta.level));
+  $('[data-drawn]').textContent = `${thousands(meta.n_plotted)} of ${many(meta.n_groups)}; area is time`;
+  $('[data-sums]').hidden = meta.level === 'kernel';
+  $('[data-point]').hidden = meta.level !== 'kernel';
+  moreRegimes(figure.data.filter((t) => t.meta.role === 'points').map((t) => t.meta.regime));
+  const absent = meta.not_plotted.map(({ text, count }) => [text, many(count)]);
+  if (meta.below_frame) absent.push(['below the frame', many(meta.below_frame)]);
+  if (!absent.length) absent.push([meta.n_groups ? `every ${meta.noun} has its place` : `there is no ${meta.noun}`, '']);
+  const make = (name, textContent) => Object.assign(document.createElement(name), { textContent });
+  $('[data-absent]').replaceChildren(...absent.flatMap(([text, count]) => [make('dt', text), make('dd', count)]));
+}
+
+// Regimes that only steps have are named beside those that filter the table.
+function moreRegimes(drawn) {
+  const named = [...document.querySelectorAll('button[data-regime]')].map((b) => b.dataset.regime);
+  $('[data-more-regimes]').replaceChildren(...drawn.filter((r) => !named.includes(r) && /^[a-z]+$/.test(r)).map((r) => {
+    const chip = Object.assign(document.createElement('span'), { className: 'chip' });
+    const swatch = Object.assign(document.createElement('i'), { className: `sw r-${r}` });
+    chip.append(swatch, r[0].toUpperCase() + r.slice(1));
+    return chip;
+  }));
 }
 
 async function restore() {

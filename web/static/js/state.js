@@ -1,11 +1,12 @@
 // What the Run page shows, as a query of its address: search, regimes, sorting, picked groups, open row.
 // Pure: no DOM. Everything that the server decides (rank, step) passes through untouched.
 
-const OWN = ['q', 'regime', 'sort', 'pick', 'row'];
+const OWN = ['q', 'regime', 'sort', 'pick', 'row', 'level'];
+export const LEVELS = ['kernel', 'op', 'module', 'step', 'run'];      // what a point of the roofline speaks for
 const SORT = { key: 'time', down: true };
 const MAX_INDEX = 1e7;
 
-export const fresh = () => ({ q: '', regimes: new Set(), sort: { ...SORT }, pick: null, row: null });
+export const fresh = () => ({ q: '', regimes: new Set(), sort: { ...SORT }, pick: null, row: null, level: LEVELS[0] });
 
 export function parse(search) {
   const given = new URLSearchParams(search);
@@ -15,6 +16,7 @@ export function parse(search) {
   state.sort = readSort(given.get('sort'));
   state.pick = given.has('pick') ? readRanges(given.get('pick')) : null;
   state.row = readIndex(given.get('row'));
+  state.level = LEVELS.find((level) => level === given.get('level')) ?? LEVELS[0];
   return state;
 }
 
@@ -26,6 +28,7 @@ export function format(state, search) {
   if (state.sort.key !== SORT.key || state.sort.down !== SORT.down) out.set('sort', (state.sort.down ? '-' : '') + state.sort.key);
   if (state.pick) out.set('pick', writeRanges(state.pick));
   if (state.row !== null) out.set('row', String(state.row));
+  if (state.level !== LEVELS[0]) out.set('level', state.level);
   const text = out.toString();
   return text ? `?${text}` : '';
 }

@@ -8,7 +8,7 @@ test('an address without a query is the page as it opens', () => {
 });
 
 test('what is formatted is parsed to the same state', () => {
-  const state = { q: 'a&b <4>', regimes: new Set(['memory', 'latency']), sort: { key: 'p99', down: false }, pick: new Set([0, 1, 2, 7]), row: 3 };
+  const state = { q: 'a&b <4>', regimes: new Set(['memory', 'latency']), sort: { key: 'p99', down: false }, pick: new Set([0, 1, 2, 7]), row: 3, level: 'step' };
   assert.deepEqual(parse(format(state, '')), { ...state, regimes: new Set(['latency', 'memory']) });
 });
 
@@ -43,4 +43,11 @@ test('a link keeps what the page shows and changes its own values', () => {
 
 test('another rank drops picked rows, since its indices are others', () => {
   assert.equal(merge('?rank=0&pick=0-3&row=2&step=7&q=gemm', '?rank=1'), '?rank=1&q=gemm');
+});
+
+test('the level of the chart is one that there is, and silent where it is the first', () => {
+  assert.equal(parse('?level=op').level, 'op');
+  assert.equal(parse('?level=constructor').level, 'kernel');
+  assert.equal(format({ ...fresh(), level: 'module' }, '?rank=1&level=op'), '?rank=1&level=module');
+  assert.equal(format(fresh(), '?level=op'), '');
 });
