@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -97,9 +97,14 @@ def analysed(args: argparse.Namespace) -> Document:
 
 
 def _no_more_than(document: Document, args: argparse.Namespace) -> None:
-    """Refuse what would have to be known before the analysis that is already made."""
-    asked = {"--gpu": args.gpu, "--calibration": args.calibration, "--eager": args.eager}
-    late = [*(name for name, value in asked.items() if value), *(["--counters"] if args.counters else [])]
+    asked = {"--gpu": args.gpu, "--calibration": args.calibration}
+    refuse_late(document, asked | {"--eager": args.eager, "--counters": args.counters})
+
+
+def refuse_late(document: Document, asked: Mapping[str, object]) -> None:
+    """Refuse what would have to be known before the analysis that is already made; ``asked`` are options
+    with their values."""
+    late = [name for name, value in asked.items() if value]
     if late:
         raise Refused(
             f"{', '.join(late)} cannot change an analysis that is made",

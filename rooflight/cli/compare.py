@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rooflight.cli.analyze import jobs, read_calibration, saved, trace_files
+from rooflight.cli.analyze import jobs, read_calibration, refuse_late, saved, trace_files
 from rooflight.cli.terminal import Terminal, of_stream
 from rooflight.errors import Refused
 from rooflight.protocol import Document, encode
@@ -45,10 +45,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def document_in(path: Path, args: argparse.Namespace) -> Document:
-    """The analysis in ``path``, or of the traces there."""
+def document_in(path: Path, args: argparse.Namespace, *, gpu: str = "--gpu") -> Document:
+    """The analysis in ``path``, or of the traces there; ``gpu`` is the option that names their device."""
     files, calibration = trace_files([path]), read_calibration(args.calibration)
     if len(files) == 1 and (found := saved(files[0])) is not None:
+        refuse_late(found, {gpu: args.gpu, "--calibration": args.calibration})
         return found
     from rooflight import analysis
 

@@ -74,7 +74,8 @@ def run(args: argparse.Namespace) -> int:
 
     if args.gpu is not None:
         roofs_of(args.gpu)  # a mistyped name is answered before the trace is read
-    money = _money(args)
+    rented = None if args.instance is None else _instance(args)
+    money = _money(args, rented)
     instances = _listed(args) if args.instances else None
     read_as = argparse.Namespace(
         gpu=args.recorded_on, calibration=args.calibration, salvage=False, jobs=args.jobs
@@ -82,7 +83,10 @@ def run(args: argparse.Namespace) -> int:
     scenario = Scenario(
         args.gpu, args.dtype, args.roofs_reached, args.fused, args.overlapped, args.input_ready
     )
-    found = whatif(document_in(args.file, read_as), scenario=scenario, money=money, instances=instances)
+    document = document_in(args.file, read_as, gpu="--recorded-on")
+    found = whatif(document, scenario=scenario, money=money, instances=instances)
+    if rented is not None:
+        _has(rented, found.gpu_id)
     if args.format == "json":
         sys.stdout.buffer.write(encode(found) + b"\n")
         sys.stdout.buffer.flush()
@@ -188,7 +192,11 @@ def _instances(rows: Sequence[InstanceCost] | None, term: Terminal) -> Iterator[
         usd = i.cost_per_step
         figures = f"{_DASH:>30}" if usd is None else f"{_k(usd.low):>10}{_k(usd.mid):>10}{_k(usd.high):>10}"
         price = _DASH if i.usd_per_gpu_hour is None else f"{i.usd_per_gpu_hour:.2f}"
-        what = " · ".join(t for t in (i.gpu_id, f"{i.provider} {i.name}", i.region, i.date) if t)
+        lacks = ", ".join(f"{a} as {b}" for a, b in i.dtype_fallback.items())
+        known = "" if i.step_time_us else "its step is unknown"
+        what = " · ".join(
+            t for t in (i.gpu_id, lacks, known, f"{i.provider} {i.name}", i.region, i.date) if t
+        )
         yield f"  {figures}  {price:>9}  {fit(what, max(16, term.width - 45))}"
     if len(rows) > TOP_INSTANCES:
         yield f"  and {len(rows) - TOP_INSTANCES:,} more, in the JSON"
@@ -204,22 +212,26 @@ def _listed(args: argparse.Namespace) -> list[Instance]:
     return selected(with_own(*own), Wanted(None, args.provider, args.region))
 
 
-def _money(args: argparse.Namespace) -> Money | None:
+def _money(args: argparse.Namespace, rented: Instance | None) -> Money | None:
     """The price that was given, or that of the instance; an instance is never guessed."""
+    from rooflight.prices import price_per_gpu_hour
     from rooflight.scenarios import Money
 
-    if args.price is not None and args.instance is not None:
-        raise Refused("--price and --instance both give a price", hint="give one of them")
     if args.price is not None:
         return Money(args.price, "given")
-    return None if args.instance is None else _price_of(args)
+    if rented is None:
+        return None
+    price = price_per_gpu_hour(rented)
+    if price is None:
+        raise Refused(f"no price of {args.instance[:60]!r} is known", hint="give --price or --prices")
+    return Money(float(price), rented.source)
 
 
-def _price_of(args: argparse.Namespace) -> Money:
-    from rooflight.hardware import find
-    from rooflight.prices import find_instances, price_per_gpu_hour
-    from rooflight.scenarios import Money
+def _instance(args: argparse.Namespace) -> Instance:
+    from rooflight.prices import find_instances
 
+    if args.price is not None:
+        raise Refused("--price and --instance both give a price", hint="give one of them")
     found = find_instances(args.instance, among=_listed(args))
     if not found:
         raise Refused(
@@ -231,15 +243,17 @@ def _price_of(args: argparse.Namespace) -> Money:
             f"{args.instance[:60]!r} has several prices: {', '.join(places[:8])}",
             hint="say --provider and --region",
         )
-    price = price_per_gpu_hour(found[0])
-    if price is None:
-        raise Refused(f"no price of {args.instance[:60]!r} is known", hint="give --price or --prices")
-    asked = find(args.gpu) if args.gpu else None
-    if asked is not None and asked.id != found[0].gpu_id:
+    return found[0]
+
+
+def _has(rented: Instance, gpu_id: str | None) -> None:
+    """Refuse the price of another GPU than the time is of."""
+    if gpu_id != rented.gpu_id:
+        other = f"a {gpu_id}" if gpu_id else "the GPU of the recording, which is not known"
         raise Refused(
-            f"{args.instance[:60]!r} has a {found[0].gpu_id}, not a {asked.id}", hint="name another --gpu"
+            f"{rented.name!r} has a {rented.gpu_id}, not {other}",
+            hint=f"ask for --gpu {rented.gpu_id}, or for another instance",
         )
-    return Money(float(price), found[0].source)
 
 
 def _usd(text: str) -> float:

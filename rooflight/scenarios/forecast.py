@@ -19,7 +19,7 @@ from rooflight.scenarios.model import (
     WhatIf,
     exactly,
 )
-from rooflight.scenarios.money import by_cost, cost
+from rooflight.scenarios.money import OnGpu, by_cost, cost
 from rooflight.scenarios.start import starts
 from rooflight.scenarios.steps import part_factors, wall
 from rooflight.scenarios.target import SIZES, Retyped, roofs_of
@@ -54,7 +54,7 @@ def whatif(
     if instances is not None:
         found.instances = by_cost(
             instances,
-            lambda gpu_id: _Run(document, rank, replace(asked, gpu=gpu_id)).answer(None).step_time_us,
+            lambda gpu_id: _Run(document, rank, replace(asked, gpu=gpu_id)).step(),
             found.devices,
         )
     return found
@@ -76,16 +76,21 @@ class _Run:
         self._headline = rank.headline or next(iter(rank.devices))
         self._forecasts = [forecast(k, self._move_of(k), scenario) for k in rank.kernels]
 
+    def step(self) -> OnGpu:
+        """The mean step alone."""
+        mean = _mean([s.predicted_us for s in self._steps()])
+        return OnGpu(mean.rounded() if mean else None, self._unknown_share(), self._fallback)
+
     def answer(self, money: Money | None) -> WhatIf:
         steps = self._steps()
         mean = _mean([s.predicted_us for s in steps])
         recorded = [s.recorded_us for s in steps]
-        kernels, time_us, unknown = self._kernel_time()
+        kernels, time_us, _ = self._kernel_time
         devices = self._devices()
         whole = self._rank.parts_us.get(self._headline)
         usd = None if money is None else money.usd_per_gpu_hour
         move = self._moves[self._headline]
-        fallback = {k: v for m in self._moves.values() for k, v in m.types.fallback.items()}
+        fallback = self._fallback
         return WhatIf(
             source=self._document.source,
             gpu=move.asked.name,
@@ -98,7 +103,7 @@ class _Run:
             recorded_step_time_us=round(sum(recorded) / len(recorded), 3) if recorded else None,
             recording_us=None if whole is None else self._wall(whole, steps=False).rounded(),
             recorded_us=None if whole is None else round(_length(whole), 3),
-            unknown_share=round(100 * unknown / kernels.mid, 2) if kernels.mid else None,
+            unknown_share=self._unknown_share(),
             per_kernel=[_row(k, f) for k, f in zip(self._rank.kernels, self._forecasts, strict=True)],
             steps=[StepForecast(s.n, s.recorded_us, s.predicted_us.rounded()) for s in steps],
             cost_per_step=cost(mean, usd, devices),
@@ -106,11 +111,21 @@ class _Run:
             devices=devices,
             assumptions=list(assumptions(self._scenario, moved=not move.same, fallback=fallback)),
             withheld=self._rank.verdict_withheld,
+            gpu_id=move.asked.gpu_id,
         )
 
     def _move_of(self, k: Kernel) -> Move:
         return self._moves.get(k.device) or self._moves[self._headline]
 
+    @property
+    def _fallback(self) -> dict[str, str]:
+        return {k: v for m in self._moves.values() for k, v in m.types.fallback.items()}
+
+    def _unknown_share(self) -> float | None:
+        kernels, _, unknown = self._kernel_time
+        return round(100 * unknown / kernels.mid, 2) if kernels.mid else None
+
+    @cached_property
     def _kernel_time(self) -> tuple[Range, float, float]:
         """All kernels: predicted, recorded, and how much of the middle rests on unknowns."""
         total, recorded, unknown = exactly(0.0), 0.0, 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 
 class Range(Struct, frozen=True):
@@ -91,7 +91,9 @@ class StepForecast(Struct):
 
 
 class InstanceCost(Struct):
-    """A step on an instance that can be rented; USD, ``None`` where no price is known."""
+    """A step on an instance that can be rented; USD, ``None`` where no price is known.  The step is ``None``
+    where its GPU is not in the catalogue, or the recording has none; ``unknown_share`` and
+    ``dtype_fallback`` are as in the answer, of this GPU."""
 
     provider: str
     name: str
@@ -102,10 +104,12 @@ class InstanceCost(Struct):
     source: str
     step_time_us: Range | None
     cost_per_step: Range | None
+    unknown_share: float | None = None
+    dtype_fallback: dict[str, str] = field(default_factory=dict)
 
 
 class WhatIf(Struct):
-    """The answer for the first rank of a document.
+    """The answer for the first rank of a document, on the GPU with ``gpu_id`` in the catalogue.
 
     ``kernel_time_us`` sums its kernels, ``step_time_us`` is the mean over its steps, ``recording_us`` the
     whole recording on the device with most kernel time; the ``recorded_*`` are what they were.
@@ -134,3 +138,4 @@ class WhatIf(Struct):
     assumptions: list[str]
     withheld: str | None = None
     instances: list[InstanceCost] | None = None
+    gpu_id: str | None = None

@@ -237,6 +237,15 @@ def test_what_cannot_be_compared_is_refused_in_a_line(
     assert shown.err.count("\n") == 1
 
 
+def test_what_an_analysis_rests_on_cannot_be_told_to_it_later(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    trace, made = write_trace(tmp_path / "a.json", 40), tmp_path / "b.json"
+    assert main(["analyze", str(trace), "--format", "json", "-o", str(made)]) == 0
+    assert main(["compare", str(trace), str(made), "--gpu", "h100-sxm"]) == 2
+    assert "--gpu cannot change an analysis that is made" in capsys.readouterr().err
+
+
 def test_the_json_is_strict_and_the_same_in_python():
     c = compare(*runs())
     text = render(c, "json")

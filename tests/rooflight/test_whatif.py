@@ -400,11 +400,13 @@ def test_instances_by_money_and_those_without_a_price_last() -> None:
     ]
     rows = whatif(a_run(), instances=listed).instances
     assert rows is not None
-    assert [r.name for r in rows] == ["cheap", "dear", "untold"]
+    assert [r.name for r in rows] == ["cheap", "dear", "other", "untold"]
     # 2 USD per GPU and hour for 160 µs
     assert rows[0].cost_per_step is not None
     assert rows[0].cost_per_step.mid == pytest.approx(160 * 2 / 3.6e9)
-    assert rows[2].cost_per_step is None
+    # That of a GPU of which nothing is known has a price and no step, the other a step and no price.
+    assert (rows[2].step_time_us, rows[2].cost_per_step, rows[2].usd_per_gpu_hour) == (None, None, 0.125)
+    assert (rows[3].step_time_us, rows[3].cost_per_step) == (exactly(160.0), None)
 
 
 def test_a_withheld_verdict_marks_the_answer() -> None:

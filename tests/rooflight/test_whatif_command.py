@@ -68,6 +68,9 @@ def test_a_span_is_drawn_to_scale() -> None:
         (["--instance", "nowhere.large"], "unknown instance 'nowhere.large'"),
         (["--instance", "p5.48xlarge", "--price", "2"], "both give a price"),
         (["--gpu", "a100-sxm4-80", "--instance", "p5.48xlarge", "--region", "us-east-1"], "not a a100"),
+        # The recording is of a V100: its step is not what an H100 costs.
+        (["--instance", "p5.48xlarge", "--region", "us-east-1"], "has a h100-sxm, not a v100"),
+        (["--recorded-on", "v100-sxm2-32"], "--recorded-on cannot change an analysis that is made"),
     ],
 )
 def test_what_cannot_be_asked_is_one_line(
@@ -86,3 +89,27 @@ def test_a_price_is_a_plain_positive_number(
     with pytest.raises(SystemExit):
         main(["whatif", saved, f"--price={price}"])
     assert "USD for one GPU and hour" in capsys.readouterr().err
+
+
+def test_a_calibration_comes_too_late_for_an_analysis(
+    saved: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "roofs.json").write_text('{"device": "X", "kind": "gpu", "measured_at": "2026-01-01"}')
+    assert main(["whatif", saved, "--calibration", str(tmp_path / "roofs.json")]) == 2
+    assert "--calibration cannot change an analysis that is made" in capsys.readouterr().err
+
+
+def test_instances_say_what_they_rest_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = a_document()
+    for k in document.ranks[0].kernels:
+        k.dtype, k.matrix, k.flops, k.bytes, k.regime = "fp16", True, 10**12, 10**9, "compute"
+    path = tmp_path / "run.json"
+    path.write_bytes(encode(document))
+    found = answer(capsys, str(path), "--dtype", "fp8", "--instances")
+    rows = {i["gpu_id"]: i for i in found["instances"]}
+    assert rows["a100-sxm4-80"]["dtype_fallback"] == {"fp8": "bf16"}
+    assert rows["h100-sxm"]["dtype_fallback"] == {}
+    assert all(0 <= i["unknown_share"] <= 100 for i in found["instances"])
+    mids = [i["cost_per_step"]["mid"] for i in found["instances"] if i["cost_per_step"]]
+    assert mids == sorted(mids)
+    assert all(i["usd_per_gpu_hour"] is None for i in found["instances"][len(mids) :])
