@@ -28,6 +28,8 @@ from rooflight.protocol import (
     Roofs,
     Step,
 )
+from rooflight.report.summary import summarise
+from rooflight.report.waits import Wait, waits
 
 #: Over this many steps the bars stand side by side with a scroll; over the second, the rest is counted.
 ROWS_OF_STEPS = 24
@@ -103,6 +105,7 @@ class RunView:
     costed_pct: float | None
     flags: list[Flag]
     findings: list[Finding]
+    waits: list[Wait]
     devices: list[DeviceRow]
     ranks: list[RankRow]
     collectives: list[CollectiveRow]
@@ -180,6 +183,7 @@ def run_view(document: Document, rank_n: int | None = None, step_n: int | None =
         costed_pct=100 - coverage["unknown"] if kernels else None,
         flags=[*document.flags, *rank.flags],
         findings=rank.findings,
+        waits=waits(rank, summarise(rank)) if step_n is None else [],
         devices=_devices(rank),
         ranks=rank_rows(document, rank),
         collectives=collective_rows(document),

@@ -15,6 +15,7 @@ from app.pages.run_view import ROWS_OF_STEPS
 from app.pages.static import plotly_js
 from app.resources import folder
 from rooflight.figures.points import REASONS
+from rooflight.report.waits import NOTHING_OPEN
 
 
 @lru_cache(maxsize=1)
@@ -47,6 +48,7 @@ def environment() -> Environment:
         ABSENT=REASONS,
         columns=columns,
         ROWS_OF_STEPS=ROWS_OF_STEPS,
+        NOTHING_OPEN=NOTHING_OPEN,
     )
     return env
 

@@ -20,6 +20,7 @@ from rooflight.report.summary import (
     title,
     verdict,
 )  # fmt: skip
+from rooflight.report.waits import NOTHING_OPEN, Wait, waits
 
 _NAME_WIDTH = 80
 _DASH = "–"
@@ -57,6 +58,8 @@ def _rank(rank: Rank) -> Iterator[str]:
     yield ""
     if s.parts:
         yield from _parts(s.parts, s)
+    if found := waits(rank, s):
+        yield from _waits(found, s)
     if rank.findings:
         yield from _findings(rank.findings, s)
     if s.kernels:
@@ -71,6 +74,16 @@ def _parts(parts: Parts, s: Summary) -> Iterator[str]:
         if value > 0 and s.wall_us:
             yield f"| {name} | {value / 1000:.3f} | {100 * value / s.wall_us:.1f} |"
     yield f"| wall | {s.wall_us / 1000:.3f} | 100.0 |"
+    yield ""
+
+
+def _waits(found: Sequence[Wait], s: Summary) -> Iterator[str]:
+    yield f"| waits for | ms {s.unit} | % | open on the host meanwhile | seen |"
+    yield "|---|---:|---:|---|---|"
+    for w in found:
+        where = f", {code(w.where)}" if w.where else ""
+        what = plain(w.what) if w.what == NOTHING_OPEN else code(w.what)
+        yield f"| {plain(w.cause)} | {w.us / 1000:.3f} | {w.share_pct:.1f} | {what}{where} | {w.seen} |"
     yield ""
 
 

@@ -24,6 +24,7 @@ from rooflight.report.summary import (
     title,
     verdict,
 )  # fmt: skip
+from rooflight.report.waits import Wait, waits
 
 TOP_RANKS = 16
 TOP_KERNELS = 12
@@ -34,6 +35,7 @@ _COLUMNS = " share  regime          roof  {}   GB/s  "
 _BEFORE_NAME = 2 + 9 + len(_COLUMNS.format("TFLOP/s"))
 _NAMESPACE = re.compile(r"\w+::(?=\w)")
 _BEFORE_FINDING = 2 + 11 + 6 + 2
+_BEFORE_WAIT = _BEFORE_FINDING + 13
 
 
 def table(document: Document, terminal: Terminal | None = None) -> str:
@@ -95,6 +97,7 @@ def _rank(rank: Rank, term: Terminal) -> Iterator[str]:
     yield from _headline(rank, s, term)
     if s.parts:
         yield from _waterfall(s.parts, s, term)
+    yield from _waits(waits(rank, s), s, term)
     yield from _findings(rank.findings, s, term)
     yield from _kernels(s, term)
     yield ""
@@ -153,6 +156,17 @@ def _waterfall(parts: Parts, s: Summary, term: Terminal) -> Iterator[str]:
     yield "  solid: the device works; shaded: it waits"
 
 
+def _waits(found: Sequence[Wait], s: Summary, term: Terminal) -> Iterator[str]:
+    if not found:
+        return
+    yield ""
+    yield term.strong(f"What it waits for {s.unit}, and what was open on the host meanwhile")
+    for w in found:
+        cause = term.paint(f"{safe(w.cause):<13}", GROUPS.get(w.cause, "unknown"))
+        yield f"  {ms(w.us):>11}{_percent(w.share_pct):>6}  {cause}{fit(w.what, term.width - _BEFORE_WAIT)}"
+        yield from _below(f"{w.where}; {w.seen}" if w.where else w.seen, term, _BEFORE_WAIT)
+
+
 def _in_column(us: float, decimals: int) -> str:
     """Milliseconds with the decimals of their column; what would vanish in them is said to be less."""
     least = 10**-decimals
@@ -184,9 +198,9 @@ def _findings(findings: Sequence[Finding], s: Summary, term: Terminal) -> Iterat
         yield f"  {more} in the JSON"
 
 
-def _below(text: str, term: Terminal) -> Iterator[str]:
-    """Text under the title of a finding, in two lines at most."""
-    indent = " " * _BEFORE_FINDING
+def _below(text: str, term: Terminal, before: int = _BEFORE_FINDING) -> Iterator[str]:
+    """Text under a title that begins at ``before``, in two lines at most."""
+    indent = " " * before
     width = term.width - len(indent)
     for line in textwrap.wrap(fit(text, 2 * width - 24), width):
         yield f"{indent}{line}"

@@ -28,6 +28,7 @@ from rooflight.report.quality import quality
 from rooflight.report.ranks import ranks
 from rooflight.report.summary import counted, summarise
 from rooflight.report.text import fit
+from rooflight.report.waits import waits
 from rooflight.report.waterfall import waterfall
 
 _SOURCE = 160
@@ -76,7 +77,7 @@ def _sections(document: Document, rank: Rank, options: Options) -> Iterator[Html
     table, held = kernels(subject(rank)[0], s)
     yield _title(document, rank, s.times.n)
     yield headline(rank, s, cost)
-    left = tag("div", waterfall(s), quality(document, rank, s), cls="c7 left")
+    left = tag("div", waterfall(s, waits(rank, s)), quality(document, rank, s), cls="c7 left")
     yield tag("div", left, advice(rank.findings, s, cost, held), cls="cols")
     yield chart(document, rank)
     yield table

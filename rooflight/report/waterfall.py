@@ -8,10 +8,13 @@ from rooflight.protocol import PARTS, CpuStep, Step
 from rooflight.report.bars import INK, MEANING, NAMES, Piece, chip, draw, draw_upright, stack, swatch
 from rooflight.report.markup import NB, Html, join, tag
 from rooflight.report.summary import WATERFALL, Summary, counted, ms
+from rooflight.report.text import fit
+from rooflight.report.waits import NOTHING_OPEN, Wait
 
 #: Over so many steps the bars stand side by side; over the second, the rest is counted.
 ROWS_OF_STEPS = 24
 MAX_STEPS = 400
+_WHAT, _WHOLE = 120, 600
 AnyStep = Step | CpuStep
 _HOW = (
     "The wall time at the top loses what each line takes. Every instant belongs to one line only, so the"
@@ -21,8 +24,8 @@ _HOW = (
 )
 
 
-def waterfall(s: Summary) -> Html:
-    """The panel; says so where nothing tells where the time went."""
+def waterfall(s: Summary, found: Sequence[Wait] = ()) -> Html:
+    """The panel, with what the device waited for; says so where nothing tells where the time went."""
     if s.parts is None or not s.wall_us:
         return tag("section", tag("header", tag("h2", "Where the time goes")), _nothing(), cls="panel")
     steps = [x for x in s.steps if x.parts_us is not None]
@@ -33,6 +36,7 @@ def waterfall(s: Summary) -> Html:
         "section",
         tag("header", tag("h2", title), tag("p", of)),
         tag("div", tag("div", *_rows(s, axis_us), *_steps(steps, axis_us, s), cls="wf"), cls="body"),
+        *_waits(found, s),
         tag("footer", tag("div", *_key(s, steps), cls="key"), how(_HOW)),
         cls="panel",
         id="time",
@@ -94,6 +98,30 @@ def _steps(steps: Sequence[AnyStep], axis_us: float, s: Summary) -> Iterator[Htm
             cls="steps",
             data_step=x.n,
         )
+
+
+def _waits(found: Sequence[Wait], s: Summary) -> Iterator[Html]:
+    if not found:
+        return
+    head = (("Waits for", ""), (f"ms {s.unit}", "num"), ("Share", "num opt"), ("Open on the host", ""),
+            ("Seen", "opt-l"))  # fmt: skip
+    columns = (tag("th", label, scope="col", cls=cls or None) for label, cls in head)
+    rows = (_wait(w, s) for w in found)
+    table = tag("table", tag("thead", tag("tr", *columns)), tag("tbody", *rows), cls="grid")
+    yield tag("div", table, cls="scroll", tabindex=0, role="region", aria_label="Table of waits", id="waits")
+
+
+def _wait(w: Wait, s: Summary) -> Html:
+    what = tag("span", fit(w.what, _WHAT), cls="mute" if w.what == NOTHING_OPEN else "mono")
+    where = [tag("em", fit(w.where, _WHAT))] if w.where else []
+    return tag(
+        "tr",
+        tag("td", chip(fit(w.cause, 40))),
+        tag("td", f"{w.us / 1000:,.{s.decimals}f}", cls="num"),
+        tag("td", f"{w.share_pct:.1f}{NB}%", cls="num mute opt"),
+        tag("td", what, *where, cls="kname", title=fit(f"{w.what} {w.where}".strip(), _WHOLE)),
+        tag("td", w.seen, cls="opt-l"),
+    )
 
 
 def _column(x: AnyStep, axis_us: float) -> Html:
