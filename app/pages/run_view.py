@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app.pages import numbers as n
+from app.pages.communication_view import CommunicationRow, communication_rows, slowed_kernels
 from app.pages.kernel_view import MAX_ROWS, KernelRow, kernel_rows
 from app.pages.rank_view import CollectiveRow, RankRow, collective_rows, rank_rows
 from app.pages.steps import AnyStep, StepTime, as_dict, counted_steps, main_device, mean, parts_of, step_time
@@ -110,6 +111,9 @@ class RunView:
     ranks: list[RankRow]
     collectives: list[CollectiveRow]
     n_collectives: int
+    communication: list[CommunicationRow]
+    communication_steps: int
+    slowed: list[tuple[str, str]]
     mfu: float | None
     hfu: float | None
     device_key: str | None
@@ -188,6 +192,9 @@ def run_view(document: Document, rank_n: int | None = None, step_n: int | None =
         ranks=rank_rows(document, rank),
         collectives=collective_rows(document),
         n_collectives=len(document.collectives),
+        communication=communication_rows(rank),
+        communication_steps=max(1, len(rank.steps)),
+        slowed=slowed_kernels(rank),
         mfu=mean([s.mfu for s in chosen if isinstance(s, Step) and s.mfu is not None]),
         hfu=mean([s.hfu for s in chosen if isinstance(s, Step) and s.hfu is not None]),
         device_key=main_device(rank),

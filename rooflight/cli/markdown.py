@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from rooflight.cli.table import TOP_FINDINGS, TOP_KERNELS
 from rooflight.cli.terminal import fit, safe
 from rooflight.protocol import Document, Finding, Kernel, Parts, Rank
+from rooflight.report.collectives import TOP_COLLECTIVES, bandwidth, collective, of_link, slowed, slower
 from rooflight.report.summary import (
     WATERFALL,
     Summary,
@@ -64,6 +65,8 @@ def _rank(rank: Rank) -> Iterator[str]:
         yield from _findings(rank.findings, s)
     if s.kernels:
         yield from _kernels(s)
+    if rank.communication:
+        yield from _communication(rank)
 
 
 def _parts(parts: Parts, s: Summary) -> Iterator[str]:
@@ -127,6 +130,24 @@ def _kernel(k: Kernel, on_cpu: bool) -> str:
         _number(k.achieved_gbs, int(on_cpu)),
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _communication(rank: Rank) -> Iterator[str]:
+    yield "| collective | group | calls | ms | exposed % | wait ms | bus GB/s | link |"
+    yield "|---|---|---:|---:|---:|---:|---:|---:|"
+    for r in rank.communication[:TOP_COLLECTIVES]:
+        wait = _DASH if r.wait_us is None else f"{r.wait_us / 1000:.3f}"
+        figures = (f"{r.count}", f"{r.time_us / 1000:.3f}", _number(r.exposed_pct, 1), wait)
+        cells = (code(collective(r)), code(r.group), *figures, bandwidth(r), of_link(r))
+        yield f"| {' | '.join(cells)} |"
+    yield ""
+    if (left := rank.communication_rows - min(len(rank.communication), TOP_COLLECTIVES)) > 0:
+        yield f"Not shown: {counted(left, 'kind', 'more ')}."
+        yield ""
+    for c in slowed(rank.contention):
+        if c.kernel < len(rank.kernels):
+            yield f"- Beside communication {code(title(rank.kernels[c.kernel]))} takes {slower(c)}"
+    yield ""
 
 
 def code(text: str) -> str:

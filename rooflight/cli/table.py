@@ -9,6 +9,14 @@ from collections.abc import Iterator, Sequence
 from rooflight.cli.terminal import Terminal, fit, safe
 from rooflight.protocol import IDLE_PARTS, Coverage, Document, Finding, Flag, Kernel, Parts, Rank
 from rooflight.regimes.steps import GROUPS
+from rooflight.report.collectives import (
+    TOP_COLLECTIVES,
+    bandwidth,
+    collective,
+    of_link,
+    slowed,
+    slower,
+)  # fmt: skip
 from rooflight.report.stragglers import Stragglers, stragglers
 from rooflight.report.summary import (
     WATERFALL,
@@ -100,6 +108,7 @@ def _rank(rank: Rank, term: Terminal) -> Iterator[str]:
     yield from _waits(waits(rank, s), s, term)
     yield from _findings(rank.findings, s, term)
     yield from _kernels(s, term)
+    yield from _communication(rank, s, term)
     yield ""
     yield from _coverage(rank.coverage, s)
     yield from _flags(rank.flags, "Flags", term)
@@ -252,6 +261,31 @@ def _without_spaces(name: str, width: int) -> str:
     while len(name) > width and (found := _NAMESPACE.match(name)):
         name = name[found.end() :]
     return name
+
+
+def _communication(rank: Rank, s: Summary, term: Terminal) -> Iterator[str]:
+    rows, steps = rank.communication, s.kernel_steps
+    if not rows:
+        return
+    calls = counted(sum(r.count for r in rows), "call")
+    yield ""
+    yield term.strong(f"Communication: {counted(rank.communication_rows, 'kind')}, {calls}")
+    yield f"  {'ms' if steps == 1 else 'ms/step':>9} exposed      wait  bus GB/s     link  calls  collective"
+    for r in rows[:TOP_COLLECTIVES]:
+        wait = _DASH if r.wait_us is None else f"{r.wait_us / 1000 / steps:,.3f}"
+        name = fit(f"{collective(r)} · {r.group}", max(16, term.width - 57))
+        yield (
+            f"  {r.time_us / 1000 / steps:>9.3f}{_percent(r.exposed_pct):>8}{wait:>10}{bandwidth(r):>10}"
+            f"{of_link(r):>9}{r.count:>7,}  {name}"
+        )
+    if (left := rank.communication_rows - min(len(rows), TOP_COLLECTIVES)) > 0:
+        yield f"        and {counted(left, 'more kind')}"
+    if any(r.bus_gbs is not None and r.basis != "transfer" for r in rows[:TOP_COLLECTIVES]):
+        yield "  ≥: a kernel's own time holds waiting for ranks that are not here; a lower bound"
+    for c in slowed(rank.contention):
+        name = title(rank.kernels[c.kernel]) if c.kernel < len(rank.kernels) else _DASH
+        text = f"  beside communication {slower(c)}: "
+        yield f"{text}{fit(name, max(16, term.width - len(text)))}"
 
 
 def _coverage(c: Coverage, s: Summary) -> Iterator[str]:

@@ -19,6 +19,7 @@ from rooflight.protocol import Document, Rank
 from rooflight.report.advice import advice
 from rooflight.report.bars import HATCH
 from rooflight.report.chart import chart
+from rooflight.report.communication import communication
 from rooflight.report.headline import headline
 from rooflight.report.kernels import kernels
 from rooflight.report.library import plotly_js
@@ -81,6 +82,7 @@ def _sections(document: Document, rank: Rank, options: Options) -> Iterator[Html
     yield tag("div", left, advice(rank.findings, s, cost, held), cls="cols")
     yield chart(document, rank)
     yield table
+    yield communication(rank, s)
     yield ranks(document, rank)
 
 

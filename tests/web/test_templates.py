@@ -21,6 +21,8 @@ from app.runs.schemas import RunSummary
 from rooflight.protocol import (
     Ceiling,
     Collective,
+    Communication,
+    Contention,
     Cpu,
     CpuStep,
     Document,
@@ -104,7 +106,30 @@ def advised(r: Rank) -> None:
     r.findings = [known, Finding("RF-X01", "Copies are pageable", None, "unknown", [], "", "copy")]
 
 
-@pytest.mark.parametrize("change", [no_steps, nothing, withheld, no_roof, on_cpu, advised, lambda r: None])
+def communicates(r: Rank) -> None:
+    fast = {"message_bytes": 52_428_800, "basis": "transfer", "wait_us": 6000.0, "bus_gbs": 262.1}
+    known = Communication(kind="allreduce", group=EVIL, dtype="bf16", count=4, time_us=12_000.0, **fast)
+    bound = Communication(kind="broadcast", time_us=1.0, count=1, bus_gbs=0.5, reason="a lower bound")
+    r.communication, r.communication_rows = [known, bound, Communication(kind="sendrecv", count=1)], 5
+    r.contention = [Contention(0, 100.0, 50.0, 5, 5, 14.0, 7.0, 2.0)]
+
+
+def test_communication_is_told_per_step_and_lower_bounds_are_marked() -> None:
+    """12,000 µs and 6,000 of waiting over six steps are 2 and 1 ms."""
+    html = run_page(with_rank(communicates))
+    section = html[html.index('id="communication"') :].partition("</section>")[0]
+    assert "allreduce bf16 52.4 MB" in section
+    cells = re.findall(r'<td class="num[^"]*"[^>]*>([^<]+)</td>', section)
+    assert cells[:3] == ["2.000", "1.000", "4"]
+    assert "≥0.5" in section
+    assert "and 2 more" in section
+    assert "14.0 µs, alone 7.0 µs" in section
+    assert EVIL not in html
+
+
+@pytest.mark.parametrize(
+    "change", [no_steps, nothing, withheld, no_roof, on_cpu, advised, communicates, lambda r: None]
+)
 def test_the_run_page_of_every_kind_of_recording(change: Callable[[Rank], None]) -> None:
     html = run_page(with_rank(change))
     assert html.count("<h1>") == 1
