@@ -17,7 +17,7 @@ import msgspec
 from agent.capture import wire
 from agent.capture.coordinator import Capture, Coordinator, Member
 from agent.capture.fabric import Fabric, Heard
-from agent.capture.folder import ORDER, OUTCOME, trace_file
+from agent.capture.folder import ORDER, OUTCOME, Manifest, Recorded, keep, trace_file
 from agent.capture.traces import Room, discard, fetch, place
 from agent.processes import Processes
 from agent.store import make_folder, write
@@ -123,6 +123,7 @@ class OnDemand:
         folder = self._room.folder / capture.order.id
         outcome = capture.outcome
         write(folder / OUTCOME, msgspec.json.encode(outcome))
+        keep(folder, _manifest(capture))
         self._finished(outcome, folder)
 
     def _discard(self, member: Member) -> None:
@@ -136,3 +137,9 @@ class OnDemand:
             self._swept = now
             for fabric in self._fabrics:
                 fabric.sweep()
+
+
+def _manifest(capture: Capture) -> Manifest:
+    written = [m.answer for m in capture.members.values() if m.answer.state == "written"]
+    rows = [Recorded(trace_file(Path(), row.pid).name, row.pid, row.rank) for row in written]
+    return Manifest(rows, begins_at_step=capture.order.iterations is not None)

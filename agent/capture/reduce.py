@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from agent.capture.folder import ANALYSIS, ORDER, OUTCOME, trace_file
+from agent.capture.folder import ANALYSIS, manifest_of
 from agent.store import write
-from rooflight.captures import Captured, Order, Outcome
 from rooflight.errors import Refused, RooflightError
 
 if TYPE_CHECKING:
@@ -42,32 +41,21 @@ def _analysis(folder: Path, calibrations: list[Path]) -> bytes:
     from rooflight.analysis import Options, analyze
     from rooflight.protocol import Calibration, encode
 
-    known = [msgspec.json.decode(path.read_bytes(), type=Calibration) for path in calibrations]
-    order = msgspec.json.decode((folder / ORDER).read_bytes(), type=Order)
-    outcome = msgspec.json.decode((folder / OUTCOME).read_bytes(), type=Outcome)
-    members = [row for row in outcome.processes if row.state == "written"]
-    if not members:
+    manifest = manifest_of(folder)
+    if not manifest.recordings:
         raise Refused("no process has written a recording", where=str(folder))
-    timelines = [_timeline(folder, row, rank) for row, rank in zip(members, ranks(members), strict=True)]
+    known = [msgspec.json.decode(path.read_bytes(), type=Calibration) for path in calibrations]
+    rows = zip(manifest.recordings, manifest.ranks(), strict=True)
+    timelines = [_timeline(folder / row.file, rank) for row, rank in rows]
     # Kineto counts an iteration, and begins with the next, as the step of an optimizer ends.
-    options = Options(calibrations=tuple(known), begins_at_step=order.iterations is not None)
+    options = Options(calibrations=tuple(known), begins_at_step=manifest.begins_at_step)
     return encode(analyze(timelines, options=options).document)
 
 
-def ranks(members: list[Captured]) -> list[int]:
-    """The rank of each process: its launcher's word, unless two have the same or one has none; then by
-    their pids, since a launcher starts its ranks in order."""
-    told = [row.rank for row in members]
-    if None not in told and len(set(told)) == len(told):
-        return [rank for rank in told if rank is not None]
-    order = sorted(range(len(members)), key=lambda i: members[i].pid)
-    return [order.index(i) for i in range(len(members))]
-
-
-def _timeline(folder: Path, row: Captured, rank: int) -> Timeline:
+def _timeline(file: Path, rank: int) -> Timeline:
     from rooflight.readers import read
 
-    timeline = read(trace_file(folder, row.pid))
+    timeline = read(file)
     if timeline.meta.rank is not None:
         return timeline
     return replace(timeline, meta=replace(timeline.meta, rank=rank))

@@ -1,4 +1,5 @@
-"""``rooflight-agent run``: a built-in workload under the profiler, analysed here, sent and summed up."""
+"""``rooflight-agent run``: a built-in workload under the profiler, analysed here, sent and summed up; or a
+program of the user's (:mod:`agent.commands.launched`)."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from agent.calibrate import calibrate
+from agent.commands import launched
 from agent.commands.options import add_device, add_server, client, read_config
 from agent.config import Config
 from agent.console import note, say
@@ -21,6 +23,7 @@ from agent.store import Store, make_folder, write
 from agent.summary import Summary, render, summarize
 from agent.workloads import WORKLOADS, Workload, find
 from rooflight.client import Client, ClientError
+from rooflight.errors import Refused
 from rooflight.protocol import Calibration, Document, encode
 
 SIZES = ("small", "medium", "large")
@@ -40,7 +43,7 @@ class Delivery:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     names = "; ".join(f"{name}: {workload.about}" for name, workload in sorted(WORKLOADS.items()))
-    parser.add_argument("--workload", required=True, metavar="NAME", help=names)
+    parser.add_argument("--workload", metavar="NAME", help=names)
     parser.add_argument("--steps", type=_count, help="recorded steps; each workload has its default")
     parser.add_argument("--warmup", type=_count, default=2, help="steps before them (default 2)")
     parser.add_argument("--size", choices=SIZES, help="default: large on a GPU, medium on a CPU")
@@ -54,10 +57,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--no-calibrate", action="store_true", help="do not measure an unknown CPU first")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
+    launched.add_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """0 done; 1 measured and kept, but not sent."""
+    """0 done; 1 measured and kept, but not sent; with a command, its own exit status."""
+    if bool(args.command) == bool(args.workload):
+        raise Refused("nothing to run, or two things", hint="give --workload NAME, or -- and a command")
+    if args.command:
+        return launched.run(args)
     workload, settings = find(args.workload), read_config(args)
     target = client(args, settings)
     device, store = pick(args.device), Store(settings.state)
