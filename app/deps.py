@@ -14,6 +14,7 @@ from app.events.parquet import EventStore
 from app.principal import Principal
 from app.security import Signer
 from app.settings import Settings
+from rooflight.prices import Instance
 
 # The door has read the header already; this one only tells OpenAPI about it.
 bearer = Security(
@@ -51,12 +52,18 @@ def _principal(request: Request) -> Principal:
     return found
 
 
+def _listed(request: Request) -> tuple[Instance, ...]:
+    found: tuple[Instance, ...] = request.app.state.instances
+    return found
+
+
 async def read_session(request: Request) -> AsyncIterator[ReadSession]:
     """A read session that lasts as long as the request."""
     async with request.app.state.database.read() as session:
         yield session
 
 
+Listed = Annotated[tuple[Instance, ...], Depends(_listed)]
 Db = Annotated[Database, Depends(_database)]
 ReadSettings = Annotated[Settings, Depends(_settings)]
 Blobs = Annotated[BlobStore, Depends(_blobs)]

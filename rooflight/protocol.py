@@ -285,6 +285,13 @@ class Evidence(Struct):
     steps: list[int] = field(default_factory=list)
 
 
+class Saving(Struct):
+    """A saving as money: of each hour that the workload runs, and in a thousand steps."""
+
+    per_hour: float | None = None
+    per_1000_steps: float | None = None
+
+
 class Finding(Struct):
     """Advice with what was seen and what it would save at most, mean per counted step."""
 
@@ -295,6 +302,7 @@ class Finding(Struct):
     evidence: list[Evidence]
     fix: str
     regime: str | None = None
+    money: Saving | None = None
 
 
 class Communication(Struct):
@@ -442,6 +450,15 @@ class Collective(Struct):
     wait_us: dict[str, float] = field(default_factory=dict)
 
 
+class Price(Struct):
+    """What money rests on: the price of one GPU for one hour, where it is from, and how many GPUs run."""
+
+    per_gpu_hour: float
+    currency: str
+    source: str
+    devices: NonNegative
+
+
 class Document(Struct):
     """An analysed run: one entry of ``ranks`` per process."""
 
@@ -454,6 +471,7 @@ class Document(Struct):
     world_size: int | None = None
     flags: list[Flag] = field(default_factory=list)
     telemetry: dict[str, Any] | None = None
+    price: Price | None = None
 
 
 class Clock(Struct):

@@ -9,10 +9,12 @@ import msgspec
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from app.advice.price import Asked
 from app.deps import Caller, Reading
 from app.errors import problems
 from app.runs.endpoints import document_of
 from rooflight import protocol
+from rooflight.report.money import priced
 
 router = APIRouter(tags=["advice"])
 _JSON = "application/json"
@@ -27,8 +29,13 @@ _FINDINGS: dict[int | str, dict[str, Any]] = {
             _JSON: {
                 "schema": {
                     "type": "object",
-                    "required": ["items"],
+                    "required": ["items", "totals_us", "price"],
                     "properties": {
+                        "price": {"anyOf": [{"$ref": "#/components/schemas/Price"}, {"type": "null"}]},
+                        "totals_us": {
+                            "type": "object",
+                            "additionalProperties": {"type": ["number", "null"]},
+                        },
                         "items": {
                             "type": "array",
                             "items": {
@@ -37,22 +44,28 @@ _FINDINGS: dict[int | str, dict[str, Any]] = {
                                     {"type": "object", "properties": {"rank": {"type": "integer"}}},
                                 ]
                             },
-                        }
+                        },
                     },
                 }
             }
         },
     },
-    **problems(404),
+    **problems(404, 422),
 }
 
 
 @router.get("/runs/{run_id}/findings", responses=_FINDINGS)
-async def get_findings(run_id: str, session: Reading, caller: Caller) -> Response:
-    """The findings of each rank, in its order: the largest saving first."""
-    document = await document_of(session, run_id, caller)
+async def get_findings(run_id: str, session: Reading, caller: Caller, asked: Asked) -> Response:
+    """The findings of each rank, in its order: the largest saving first; with a price also as money.
+
+    ``totals_us`` is by rank the time that its findings with a saving speak of, each instant once.
+    """
+    rate = asked.rate()
+    document = priced(await document_of(session, run_id, caller), rate)
     items = [{"rank": r.rank, **msgspec.to_builtins(f)} for r in document.ranks for f in r.findings]
-    return Response(protocol.encode_http({"items": items}), media_type=_JSON)
+    totals = {str(r.rank): r.findings_total_us for r in document.ranks}
+    answer = {"items": items, "totals_us": totals, "price": document.price}
+    return Response(protocol.encode_http(answer), media_type=_JSON)
 
 
 @router.get("/runs/{run_id}/whatif", responses=_OBJECT)

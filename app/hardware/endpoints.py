@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from app.deps import Listed
 from rooflight import protocol
 from rooflight.hardware import find, gpus
 from rooflight.hardware.entry import entry
-from rooflight.prices import Instance, Wanted, meant, selected
+from rooflight.prices import Wanted, meant, selected
 from rooflight.prices.entry import entry as instance_entry
 
 router = APIRouter(prefix="/hardware", tags=["hardware"])
@@ -35,12 +36,6 @@ _INSTANCES = _items(
 )
 
 
-def _listed(request: Request) -> tuple[Instance, ...]:
-    found: tuple[Instance, ...] = request.app.state.instances
-    return found
-
-
-Listed = Annotated[tuple[Instance, ...], Depends(_listed)]
 Filter = Query(max_length=200)
 
 

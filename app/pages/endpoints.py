@@ -8,8 +8,10 @@ from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
+from app.advice.price import Asked, Pricing
 from app.pages.kernel_view import FIRST_ROWS, MAX_ROWS, bars, kernel_row, kernel_rows
 from app.pages.list_view import list_rows
+from app.pages.money_view import money_view
 from app.pages.run_view import run_view
 from app.pages.source import Runs
 from app.pages.templates import render
@@ -39,7 +41,12 @@ async def runs_list(
 
 @router.get("/runs/{run_id}")
 async def run_page(
-    request: Request, runs: Runs, run_id: str, rank: str | None = None, step: str | None = None
+    request: Request,
+    runs: Runs,
+    run_id: str,
+    asked: Asked,
+    rank: str | None = None,
+    step: str | None = None,
 ) -> Response:
     """The page of a run; while there is no analysis, what is going on instead."""
     if wants_json(request):
@@ -55,7 +62,7 @@ async def run_page(
     if document is None:
         return _html(request, "run_state.html", run=run)
     try:
-        return await run_in_threadpool(_run_html, request, run, document, _number(rank), _number(step))
+        return await run_in_threadpool(_run_html, request, run, document, _number(rank), _number(step), asked)
     except KeyError as e:
         return _not_found(
             request, "This run has no such part", f"It holds no {e.args[0]}.", f"/runs/{run.id}"
@@ -132,7 +139,12 @@ async def _kernels(runs: Runs, run_id: str, rank: str | None) -> tuple[list[Kern
 
 
 def _run_html(
-    request: Request, run: RunSummary, document: Document, rank: int | None, step: int | None
+    request: Request,
+    run: RunSummary,
+    document: Document,
+    rank: int | None,
+    step: int | None,
+    asked: Pricing,
 ) -> HTMLResponse:
     view = run_view(document, rank, step)
     return _html(
@@ -140,6 +152,7 @@ def _run_html(
         "run.html",
         run=run,
         v=view,
+        money=money_view(document, view, asked),
         hidden=False,
         rate_unit=rate_unit(view.cpu),
         created=run.created_at.strftime("%-d %b %Y, %H:%M UTC"),

@@ -10,10 +10,12 @@ from pathlib import Path
 import msgspec
 
 from rooflight.cli.markdown import markdown
+from rooflight.cli.price import add_price, rate
 from rooflight.cli.table import table
 from rooflight.cli.terminal import Terminal, of_stream
 from rooflight.errors import Malformed, Refused, TooLarge
 from rooflight.protocol import Calibration, Document, decode, encode
+from rooflight.report.money import priced
 
 #: Of the traces in a folder.
 ENDINGS = (".json", ".json.gz", ".zip")
@@ -28,6 +30,7 @@ _RATES = (1e-9, 1e9)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recordings(parser)
+    add_price(parser)
     parser.add_argument("--format", choices=FORMATS, default="table", help="default: table")
     parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="write to this file")
 
@@ -71,7 +74,9 @@ def add_recordings(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, analyse, print; refusals are raised as :class:`rooflight.errors.Refused`."""
-    write(analysed(args), args.format, args.output)
+    cost = rate(args)  # a mistyped price is answered before the traces are read
+    document = analysed(args)
+    write(document if cost is None else priced(document, cost), args.format, args.output)
     return 0
 
 

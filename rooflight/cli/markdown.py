@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from rooflight.cli.table import TOP_FINDINGS, TOP_KERNELS
 from rooflight.cli.terminal import fit, safe
-from rooflight.protocol import Document, Finding, Kernel, Parts, Rank
+from rooflight.prices.money import Money
+from rooflight.protocol import Document, Kernel, Parts, Rank
 from rooflight.report.collectives import TOP_COLLECTIVES, bandwidth, collective, of_link, slowed, slower
+from rooflight.report.money import in_words, money_of, saved, together_us
 from rooflight.report.summary import (
     WATERFALL,
     Summary,
@@ -16,7 +18,6 @@ from rooflight.report.summary import (
     missing,
     ms,
     rate,
-    share_pct,
     summarise,
     title,
     verdict,
@@ -33,11 +34,11 @@ def markdown(document: Document) -> str:
     if absent := missing(document):
         lines += [f"Missing ranks: {absent}", ""]
     for rank in document.ranks:
-        lines += _rank(rank)
+        lines += _rank(rank, money_of(document))
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _rank(rank: Rank) -> Iterator[str]:
+def _rank(rank: Rank, money: Money | None) -> Iterator[str]:
     s = summarise(rank)
     yield f"## Rank {rank.rank}: {code(s.device)}"
     yield ""
@@ -62,7 +63,7 @@ def _rank(rank: Rank) -> Iterator[str]:
     if found := waits(rank, s):
         yield from _waits(found, s)
     if rank.findings:
-        yield from _findings(rank.findings, s)
+        yield from _findings(rank, s, money)
     if s.kernels:
         yield from _kernels(s)
     if rank.communication:
@@ -90,12 +91,13 @@ def _waits(found: Sequence[Wait], s: Summary) -> Iterator[str]:
     yield ""
 
 
-def _findings(findings: Sequence[Finding], s: Summary) -> Iterator[str]:
-    yield f"What to do first; savings {s.unit} are upper bounds, they overlap and do not add:"
+def _findings(rank: Rank, s: Summary, money: Money | None) -> Iterator[str]:
+    findings, total = rank.findings, together_us(rank)
+    both = "" if total is None else f"; together at most {plain(_saving(total, s, money))}"
+    yield f"What to do first; savings {s.unit} are upper bounds, they overlap and do not add{both}:"
     yield ""
     for f in findings[:TOP_FINDINGS]:
-        share = share_pct(f, s)
-        saving = ms(f.saving_us) if share is None else f"{ms(f.saving_us)}, {share:.1f} %"
+        saving = plain(_saving(f.saving_us, s, money))
         seen = f": {plain(f.evidence[0].text)}" if f.evidence else ""
         yield f"1. **{plain(f.title)}** ({saving}){seen}. {plain(f.fix)}"
     left = len(findings) - TOP_FINDINGS
@@ -103,6 +105,14 @@ def _findings(findings: Sequence[Finding], s: Summary) -> Iterator[str]:
         yield ""
         yield f"Not shown: {counted(left, 'more finding')}."
     yield ""
+
+
+def _saving(us: float | None, s: Summary, money: Money | None) -> str:
+    """A time in ms, as a share of the wall time and as money, as far as these are known."""
+    if us is None:
+        return ms(us)
+    share = [f"{100 * us / s.wall_us:.1f} %"] if s.wall_us else []
+    return ", ".join([ms(us), *share, *(in_words(saved(us, s, money), money) if money else ())])
 
 
 def _kernels(s: Summary) -> Iterator[str]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from decimal import Decimal
 from pathlib import Path
 
 from rooflight.cli.analyze import add_recordings, analysed, put
-from rooflight.prices.amount import NoAmount, usd
+from rooflight.cli.price import add_price, rate
 
 DEFAULT_OUTPUT = Path("report.html")
 
@@ -17,12 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rank", type=int, metavar="N", help="the rank whose figures are shown (default: the first)"
     )
-    parser.add_argument(
-        "--price",
-        type=price,
-        metavar="USD",
-        help="what a GPU costs an hour, in USD: savings are then told in money, too",
-    )
+    add_price(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -37,15 +31,8 @@ def run(args: argparse.Namespace) -> int:
     """Analyse, write, name the file; refusals are raised as :class:`rooflight.errors.Refused`."""
     from rooflight.report.html import Options, report
 
-    page = report(analysed(args), Options(rank=args.rank, usd_per_gpu_hour=args.price))
+    cost = rate(args)  # a mistyped price is answered before the traces are read
+    page = report(analysed(args), Options(rank=args.rank, rate=cost))
     put(page.encode("utf-8"), args.output)
     print(args.output)
     return 0
-
-
-def price(text: str) -> Decimal:
-    """The price that an option gives."""
-    try:
-        return usd(text, 1)
-    except NoAmount as e:
-        raise argparse.ArgumentTypeError(str(e)) from e

@@ -7,7 +7,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from rooflight.cli.terminal import Terminal, fit, safe
-from rooflight.protocol import IDLE_PARTS, Coverage, Document, Finding, Flag, Kernel, Parts, Rank
+from rooflight.prices.money import Money
+from rooflight.protocol import IDLE_PARTS, Coverage, Document, Flag, Kernel, Parts, Rank
 from rooflight.regimes.steps import GROUPS
 from rooflight.report.collectives import (
     TOP_COLLECTIVES,
@@ -17,6 +18,7 @@ from rooflight.report.collectives import (
     slowed,
     slower,
 )  # fmt: skip
+from rooflight.report.money import in_words, money_of, saved, together_us
 from rooflight.report.stragglers import Stragglers, stragglers
 from rooflight.report.summary import (
     WATERFALL,
@@ -51,7 +53,7 @@ def table(document: Document, terminal: Terminal | None = None) -> str:
     term = terminal or Terminal()
     lines = [*_run(document, term)]
     if document.ranks:
-        lines += _rank(document.ranks[0], term)
+        lines += _rank(document, document.ranks[0], term)
     lines += _flags(document.flags, "Flags of the run", term)
     return term.final("\n".join(lines) + "\n")
 
@@ -100,13 +102,13 @@ def _late(late: Stragglers) -> Iterator[str]:
         yield f"Idle until the last rank arrives: {ms(late.wait_us)} per step ({share}), mean over ranks"
 
 
-def _rank(rank: Rank, term: Terminal) -> Iterator[str]:
+def _rank(document: Document, rank: Rank, term: Terminal) -> Iterator[str]:
     s = summarise(rank)
     yield from _headline(rank, s, term)
     if s.parts:
         yield from _waterfall(s.parts, s, term)
     yield from _waits(waits(rank, s), s, term)
-    yield from _findings(rank.findings, s, term)
+    yield from _findings(rank, s, money_of(document), term)
     yield from _kernels(s, term)
     yield from _communication(rank, s, term)
     yield ""
@@ -191,7 +193,8 @@ def bar(start: float, end: float, width: int, *, idle: bool) -> str:
     return (" " * first + ("▒" if idle else "█") * (last - first)).ljust(width)[:width]
 
 
-def _findings(findings: Sequence[Finding], s: Summary, term: Terminal) -> Iterator[str]:
+def _findings(rank: Rank, s: Summary, money: Money | None, term: Terminal) -> Iterator[str]:
+    findings = rank.findings
     if not findings:
         return
     yield ""
@@ -200,11 +203,17 @@ def _findings(findings: Sequence[Finding], s: Summary, term: Terminal) -> Iterat
         title = fit(f.title, term.width - _BEFORE_FINDING)
         shown = term.paint(title, f.regime or "")
         yield f"  {ms(f.saving_us):>11}{_percent(share_pct(f, s)):>6}  {shown}"
+        if money is not None and f.saving_us is not None:
+            yield from _below(", ".join(in_words(saved(f.saving_us, s, money), money)), term)
         yield from _below(f"seen: {f.evidence[0].text}" if f.evidence else "", term)
         yield from _below(first_sentence(f.fix), term)
     if len(findings) > TOP_FINDINGS:
         more = counted(len(findings) - TOP_FINDINGS, "finding", "more ")
         yield f"  {more} in the JSON"
+    total = together_us(rank)
+    if total is not None and len(findings) > 1:
+        cost = "" if money is None else f", {', '.join(in_words(saved(total, s, money), money))}"
+        yield fit(f"  {ms(total):>11}{'':>6}  together at most{cost}", term.width)
 
 
 def _below(text: str, term: Terminal, before: int = _BEFORE_FINDING) -> Iterator[str]:

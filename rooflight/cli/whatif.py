@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rooflight.cli.analyze import jobs
 from rooflight.cli.compare import document_in
+from rooflight.cli.price import add_price, instance, listed, rate
 from rooflight.cli.terminal import Terminal, fit, of_stream, safe
 from rooflight.errors import Refused
 from rooflight.protocol import encode
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 TOP_KERNELS = 12
 TOP_INSTANCES = 20
 _DASH = "–"
-_MAX_USD = 1_000.0
 _LABEL = 14
 
 
@@ -46,16 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--overlapped", action="store_true", help="communication ran behind compute as far as it fits"
     )
     asked.add_argument("--input-ready", action="store_true", help="input was always there in time")
-    price = parser.add_argument_group("money")
-    price.add_argument("--price", type=_usd, metavar="USD", help="for one GPU and hour")
-    price.add_argument("--instance", metavar="NAME", help="at the price of this instance, per GPU")
+    price = add_price(parser)
     price.add_argument(
         "--instances", action="store_true", help="all instances that we know, by money per step"
-    )
-    price.add_argument("--provider", help="of the instances, only this provider's")
-    price.add_argument("--region", help="prices of this region only")
-    price.add_argument(
-        "--prices", action="append", type=Path, metavar="FILE", help="a price list of your own (CSV)"
     )
     parser.add_argument("--recorded-on", metavar="NAME", help="the GPU it ran on, if the trace does not tell")
     parser.add_argument(
@@ -74,9 +67,9 @@ def run(args: argparse.Namespace) -> int:
 
     if args.gpu is not None:
         roofs_of(args.gpu)  # a mistyped name is answered before the trace is read
-    rented = None if args.instance is None else _instance(args)
-    money = _money(args, rented)
-    instances = _listed(args) if args.instances else None
+    money = _money(args)
+    rented = None if args.instance is None else instance(args)
+    instances = listed(args) if args.instances else None
     read_as = argparse.Namespace(
         gpu=args.recorded_on, calibration=args.calibration, salvage=False, jobs=args.jobs
     )
@@ -205,45 +198,16 @@ def _instances(rows: Sequence[InstanceCost] | None, term: Terminal) -> Iterator[
 # --- money -----------------------------------------------------------------------------------------
 
 
-def _listed(args: argparse.Namespace) -> list[Instance]:
-    from rooflight.prices import Wanted, read_own, selected, with_own
-
-    own = [read_own(path) for path in args.prices or ()]
-    return selected(with_own(*own), Wanted(None, args.provider, args.region))
-
-
-def _money(args: argparse.Namespace, rented: Instance | None) -> Money | None:
-    """The price that was given, or that of the instance; an instance is never guessed."""
-    from rooflight.prices import price_per_gpu_hour
+def _money(args: argparse.Namespace) -> Money | None:
+    """The price of a GPU and hour in USD, which instances are compared in."""
     from rooflight.scenarios import Money
 
-    if args.price is not None:
-        return Money(args.price, "given")
-    if rented is None:
+    found = rate(args)
+    if found is None:
         return None
-    price = price_per_gpu_hour(rented)
-    if price is None:
-        raise Refused(f"no price of {args.instance[:60]!r} is known", hint="give --price or --prices")
-    return Money(float(price), rented.source)
-
-
-def _instance(args: argparse.Namespace) -> Instance:
-    from rooflight.prices import find_instances
-
-    if args.price is not None:
-        raise Refused("--price and --instance both give a price", hint="give one of them")
-    found = find_instances(args.instance, among=_listed(args))
-    if not found:
-        raise Refused(
-            f"unknown instance {args.instance[:60]!r}", hint="`rooflight gpus instances` lists them"
-        )
-    if len(found) > 1:
-        places = sorted({f"{i.provider} {i.region}".strip() for i in found})
-        raise Refused(
-            f"{args.instance[:60]!r} has several prices: {', '.join(places[:8])}",
-            hint="say --provider and --region",
-        )
-    return found[0]
+    if found.currency != "USD":
+        raise Refused(f"a what-if is priced in USD, not in {found.currency}", hint="give the price in USD")
+    return Money(float(found.per_gpu_hour), found.source)
 
 
 def _has(rented: Instance, gpu_id: str | None) -> None:
@@ -254,13 +218,3 @@ def _has(rented: Instance, gpu_id: str | None) -> None:
             f"{rented.name!r} has a {rented.gpu_id}, not {other}",
             hint=f"ask for --gpu {rented.gpu_id}, or for another instance",
         )
-
-
-def _usd(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value <= _MAX_USD:
-        raise argparse.ArgumentTypeError(f"USD for one GPU and hour, more than 0 and at most {_MAX_USD:g}")
-    return value

@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from rooflight.findings import Rule, all_rules
-from rooflight.protocol import Evidence, Finding
+from rooflight.prices.money import Money
+from rooflight.protocol import Evidence, Finding, Rank
 from rooflight.report.bars import chip
 from rooflight.report.markup import NB, Html, join, tag
-from rooflight.report.money import Money, usd
+from rooflight.report.money import in_words, saved, together_us
 from rooflight.report.summary import Summary, ms, share_pct
 from rooflight.report.text import fit
 
@@ -21,14 +22,14 @@ _OPEN = 3
 _TEXT = 500
 
 
-def advice(findings: list[Finding], s: Summary, money: Money | None, rows: Collection[int]) -> Html:
+def advice(rank: Rank, s: Summary, money: Money | None, rows: Collection[int]) -> Html:
     """The panel; ``rows`` are the kernel rows that the page holds, which evidence links to."""
     rules = {r.code: r for r in all_rules()}
     shown = [
         _finding(i, f, rules.get(f.code), s, money, rows)
-        for i, f in enumerate(findings[:MAX_FINDINGS], start=1)
+        for i, f in enumerate(rank.findings[:MAX_FINDINGS], start=1)
     ]
-    quiet = f"at most {s.unit}; savings overlap and do not add"
+    quiet = f"at most {s.unit}; savings overlap and do not add{_together(rank, s, money)}"
     nothing = tag("p", "No rule found anything worth a line in this recording.", cls="block soft")
     return tag(
         "section",
@@ -37,6 +38,16 @@ def advice(findings: list[Finding], s: Summary, money: Money | None, rows: Colle
         cls="panel c5",
         id="findings",
     )
+
+
+def _together(rank: Rank, s: Summary, money: Money | None) -> str:
+    """What all of them save at most, where that is known."""
+    total = together_us(rank)
+    if total is None:
+        return ""
+    cost = None if money is None else saved(total, s, money).per_hour
+    in_money = "" if money is None or cost is None else f", {money.shown(cost)} per hour"
+    return f": together at most {ms(total)}{in_money}"
 
 
 def _finding(
@@ -62,8 +73,8 @@ def _saving(f: Finding, s: Summary, money: Money | None) -> Html:
         return tag("div", tag("b", "–", title="nothing tells how much"), cls="save")
     share = share_pct(f, s)
     said = [] if share is None else [f"{share:.1f}{NB}%"]
-    if money is not None and not s.whole:
-        said.append(f"{usd(money.per_1000_steps(f.saving_us))} per 1,000 steps")
+    if money is not None:
+        said += in_words(saved(f.saving_us, s, money), money)
     saving = tag("b", ms(f.saving_us).replace(" ", NB))
     return tag("div", saving, tag("span", ", ".join(said), cls="small"), cls="save")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rooflight.prices.money import Money
 from rooflight.protocol import REGIMES, Coverage, Rank
 from rooflight.report.bars import chip, meter, swatch
 from rooflight.report.markup import NB, Html, join, tag
-from rooflight.report.money import Money, usd
 from rooflight.report.summary import Summary, counted, first_step, group_us, ms, verdict
 from rooflight.report.text import fit
 
@@ -109,11 +109,11 @@ def _costed(c: Coverage, s: Summary) -> Html:
 
 
 def _money(s: Summary, m: Money) -> Html:
-    price = f"{usd(float(m.usd_per_gpu_hour))} per GPU and hour, {counted(m.devices, 'GPU')}"
+    price = f"{m.shown(m.per_device_hour)} per GPU and hour, {counted(m.devices, 'GPU')}"
     if s.whole or not s.wall_us:
         return _cell("Per 1,000 steps", _DASH, "no steps are known", price)
-    value = usd(m.per_1000_steps(s.wall_us))
+    value = m.shown(m.per_1000_steps(s.wall_us))
     known = s.attainable_us is not None and s.attainable_pct is not None
     lost = m.per_hour(s.wall_us - (s.attainable_us or 0.0), s.wall_us) if known else None
-    gap = "" if lost is None else f"{usd(max(0.0, lost))} of each hour above attainable"
+    gap = "" if lost is None else f"{m.shown(max(0.0, lost))} of each hour above attainable"
     return _cell("Per 1,000 steps", tag("span", value, data_figure="money"), price, gap)

@@ -9,12 +9,12 @@ import base64
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from decimal import Decimal
 from importlib import resources
 
 from rooflight import __version__
 from rooflight.errors import Refused
 from rooflight.figures.roofline import subject
+from rooflight.prices.rate import Rate
 from rooflight.protocol import Document, Rank
 from rooflight.report.advice import advice
 from rooflight.report.bars import HATCH
@@ -24,7 +24,7 @@ from rooflight.report.headline import headline
 from rooflight.report.kernels import kernels
 from rooflight.report.library import plotly_js
 from rooflight.report.markup import Html, join, script, style, tag
-from rooflight.report.money import money
+from rooflight.report.money import money_of
 from rooflight.report.quality import quality
 from rooflight.report.ranks import ranks
 from rooflight.report.summary import counted, summarise
@@ -38,11 +38,11 @@ _NOTHING = "Nothing was analysed: the document holds no rank."
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """``rank`` is whose figures are shown (the first when ``None``), ``usd_per_gpu_hour`` the price that
-    money is reckoned with; without one no money is shown."""
+    """``rank`` is whose figures are shown (the first when ``None``), ``rate`` the price that
+    money is reckoned with (that of the document when ``None``); without one no money is shown."""
 
     rank: int | None = None
-    usd_per_gpu_hour: Decimal | None = None
+    rate: Rate | None = None
 
 
 DEFAULT = Options()
@@ -74,12 +74,12 @@ def report(document: Document, options: Options = DEFAULT) -> str:
 
 def _sections(document: Document, rank: Rank, options: Options) -> Iterator[Html]:
     s = summarise(rank)
-    cost = money(document, options.usd_per_gpu_hour)
+    cost = money_of(document, options.rate)
     table, held = kernels(subject(rank)[0], s)
     yield _title(document, rank, s.times.n)
     yield headline(rank, s, cost)
     left = tag("div", waterfall(s, waits(rank, s)), quality(document, rank, s), cls="c7 left")
-    yield tag("div", left, advice(rank.findings, s, cost, held), cls="cols")
+    yield tag("div", left, advice(rank, s, cost, held), cls="cols")
     yield chart(document, rank)
     yield table
     yield communication(rank, s)

@@ -1,42 +1,75 @@
-"""What time costs at a given price (DEFINITIONS §18): nothing is said without one."""
+"""An analysis with its money: what the findings of each rank save at most, at a price that was given."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from decimal import Decimal
 
-from rooflight.protocol import Document
+from msgspec.structs import replace
 
-_US_PER_HOUR = 3_600_000_000
-STEPS = 1_000
+from rooflight.prices.money import Money, money
+from rooflight.prices.rate import Rate
+from rooflight.protocol import Document, Finding, Price, Rank, Saving
+from rooflight.report.summary import Summary, summarise
 
-
-@dataclass(frozen=True, slots=True)
-class Money:
-    """The price of a GPU and hour in USD, and how many GPUs the recordings show."""
-
-    usd_per_gpu_hour: Decimal
-    devices: int
-
-    def per_1000_steps(self, us: float) -> float:
-        """USD of ``us`` in each of a thousand steps, on all devices."""
-        return float(self.usd_per_gpu_hour) * self.devices * us * STEPS / _US_PER_HOUR
-
-    def per_hour(self, us: float, wall_us: float) -> float | None:
-        """USD that a share of the wall time costs for each hour of running; ``None`` of nothing."""
-        return float(self.usd_per_gpu_hour) * self.devices * us / wall_us if wall_us else None
+#: Whoever wrote the document: nothing costs so much.
+_MOST = 1e9
 
 
-def money(document: Document, usd_per_gpu_hour: Decimal | None) -> Money | None:
-    """The money of a run; ``None`` without a price, or when no GPU was recorded."""
-    devices = sum(len(r.devices) for r in document.ranks)
-    return Money(usd_per_gpu_hour, devices) if usd_per_gpu_hour is not None and devices else None
+def priced(document: Document, rate: Rate | None) -> Document:
+    """The document with the money of its findings; without a rate, or without a GPU, with none."""
+    found = money(document, rate)
+    ranks = [_rank(r, found) for r in document.ranks]
+    return replace(document, ranks=ranks, price=None if found is None else _price(found))
 
 
-def usd(value: float | None) -> str:
-    """Dollars with sensible precision; a dash when unknown."""
-    if value is None:
-        return "–"
-    if value >= 1:
-        return f"${value:,.0f}" if value >= 1000 else f"${value:,.2f}"
-    return f"${value:.3f}" if value >= 0.01 or not value else f"${value:.2g}"
+def saved(us: float | None, s: Summary, m: Money) -> Saving:
+    """What a time of the wall costs: of each hour of running, and in a thousand steps.
+
+    Unknown is null, as is what a thousand steps cost where no steps are known.
+    """
+    if us is None:
+        return Saving()
+    return Saving(m.per_hour(us, s.wall_us), None if s.whole else m.per_1000_steps(us))
+
+
+def in_words(found: Saving, m: Money) -> Iterator[str]:
+    """The amounts that are known."""
+    if found.per_hour is not None:
+        yield f"{m.shown(found.per_hour)} per hour"
+    if found.per_1000_steps is not None:
+        yield f"{m.shown(found.per_1000_steps)} per 1,000 steps"
+
+
+def money_of(document: Document, rate: Rate | None = None) -> Money | None:
+    """The money of a run at a rate, else at the price that the document was made with."""
+    price = document.price
+    if rate is not None or price is None:
+        return money(document, rate)
+    if not 0 < price.per_gpu_hour < _MOST or not price.devices:
+        return None
+    return Money(Rate(Decimal(repr(price.per_gpu_hour)), price.currency[:3], price.source), price.devices)
+
+
+def together_us(rank: Rank) -> float | None:
+    """The most that all findings of a rank save together: the time that they speak of, each instant once,
+    and no more than the sum of their savings."""
+    savings = [f.saving_us for f in rank.findings if f.saving_us is not None]
+    if rank.findings_total_us is None or not savings:
+        return None
+    return min(rank.findings_total_us, sum(savings))
+
+
+def _rank(rank: Rank, m: Money | None) -> Rank:
+    if m is None:
+        return replace(rank, findings=[replace(f, money=None) for f in rank.findings])
+    s = summarise(rank)
+    return replace(rank, findings=[_finding(f, s, m) for f in rank.findings])
+
+
+def _finding(f: Finding, s: Summary, m: Money) -> Finding:
+    return replace(f, money=None if f.saving_us is None else saved(f.saving_us, s, m))
+
+
+def _price(m: Money) -> Price:
+    return Price(m.per_device_hour, m.rate.currency, m.rate.source, m.devices)

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rooflight.errors import Refused
+from rooflight.prices.money import devices_used
 from rooflight.protocol import PARTS, Document, Kernel, Parts, Rank, Roofs, Step
 from rooflight.scenarios.kernels import Forecast, Move, forecast
 from rooflight.scenarios.model import (
@@ -160,8 +161,7 @@ class _Run:
         return part_factors(self._rank.kernels, self._forecasts, self._headline, steps=False)
 
     def _devices(self) -> int:
-        used = sum(sum(d.n_gpu_events > 0 for d in r.devices.values()) for r in self._document.ranks)
-        return max(used, self._document.world_size or 1)
+        return devices_used(self._document) or 1
 
 
 def _move(recorded: Roofs, other: Roofs | None, dtype: str | None) -> Move:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from rooflight import protocol
 from rooflight.analysis import analyze
@@ -43,6 +44,31 @@ def test_findings_are_those_of_the_analysis(service: Service) -> None:
     (starved,) = (i for i in answer["items"] if i["code"] == "input-starved")
     assert (starved["saving_us"], starved["rank"]) == (300, 0)
     assert [i["code"] for i in answer["items"]] == [f.code for f in found.ranks[0].findings]
+
+
+def test_findings_with_a_price_have_their_money(service: Service) -> None:
+    """300 of 1000 us at 2.50 an hour: 0.75 of each hour, and 300 us x 1,000 x 2.50 / 3,600 s."""
+    run = pushed(service, document())
+    answer = service.get(f"/runs/{run}/findings", params={"price": "2.50"}).json()
+    (starved,) = (i for i in answer["items"] if i["code"] == "input-starved")
+    assert starved["money"] == pytest.approx({"per_hour": 0.75, "per_1000_steps": 0.3 * 2.5 / 3600})
+    assert answer["price"] == {"per_gpu_hour": 2.5, "currency": "USD", "source": "as given", "devices": 1}
+    assert answer["totals_us"] == {"0": document().ranks[0].findings_total_us}
+    without = service.get(f"/runs/{run}/findings").json()
+    assert without["price"] is None
+    assert {i["money"] for i in without["items"]} == {None}
+
+
+def test_findings_at_the_price_of_an_instance(service: Service) -> None:
+    run = pushed(service, document())
+    listed = service.get("/hardware/instances", params={"provider": "AWS", "region": "us-east-1"}).json()
+    one = next(i for i in listed["items"] if i["usd_per_gpu_hour"])
+    asked = {"instance": f"{one['instance']}@{one['region']}", "provider": "AWS"}
+    answer = service.get(f"/runs/{run}/findings", params=asked).json()
+    assert answer["price"]["per_gpu_hour"] == pytest.approx(one["usd_per_gpu_hour"])
+    for wrong in ({"instance": "nowhere.large"}, {"price": "free"}, {"price": "1", **asked}):
+        refused = service.get(f"/runs/{run}/findings", params=wrong)
+        assert 400 <= refused.status_code < 500, wrong
 
 
 def test_whatif_is_the_answer_of_the_library(service: Service) -> None:

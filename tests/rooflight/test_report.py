@@ -20,12 +20,13 @@ from rooflight.cli.markdown import markdown
 from rooflight.cli.table import table
 from rooflight.errors import MissingExtra, Refused
 from rooflight.findings import all_rules
+from rooflight.prices.money import Money, amount, money
+from rooflight.prices.rate import Rate
 from rooflight.protocol import Ceiling, Cpu, CpuStep, Document, Evidence, Finding, Flag, Parts, encode
 from rooflight.report import html as html_module
 from rooflight.report import library
 from rooflight.report.html import Options, report
 from rooflight.report.markup import Html, data, join, script, style, tag
-from rooflight.report.money import Money, money, usd
 from rooflight.report.waterfall import MAX_STEPS, ROWS_OF_STEPS
 from tests.factories import a_document, a_kernel, a_rank, v100_roofs
 from tests.shared import CHECKOUT
@@ -184,10 +185,10 @@ def test_money_is_shown_only_at_a_price() -> None:
     doc = a_document()
     doc.ranks[0].findings = [a_finding()]
     assert "$" not in page(doc).words
-    words = page(doc, Options(usd_per_gpu_hour=Decimal("3.60"))).words
+    words = page(doc, Options(rate=Rate(Decimal("3.60")))).words
     # 3.60 USD/h x 174.8 ms x 1,000 steps / 3,600 s = 0.1748 USD; the finding: a tenth of it
     assert "$0.175" in words
-    assert "$0.017 per 1,000 steps" in words
+    assert "$0.360 per hour, $0.017 per 1,000 steps" in words
     # (174.8 - 68.4) / 174.8 x 3.60 USD = 2.191 USD of each hour
     assert "$2.19 of each hour above attainable" in words
 
@@ -195,13 +196,13 @@ def test_money_is_shown_only_at_a_price() -> None:
 def test_money_counts_every_gpu_of_the_recordings() -> None:
     doc = a_document()
     doc.ranks.append(a_rank(kernels=1, steps=1, rng=random.Random(2)))
-    assert money(doc, Decimal(2)) == Money(Decimal(2), 2)
+    assert money(doc, Rate(Decimal(2))) == Money(Rate(Decimal(2)), 2)
     # 2 USD x 2 GPUs x 0.9 s x 1,000 / 3,600 s = 1 USD
-    assert Money(Decimal(2), 2).per_1000_steps(900_000.0) == pytest.approx(1.0)
-    assert Money(Decimal(2), 2).per_hour(1.0, 4.0) == pytest.approx(1.0)  # a quarter of 4 USD
-    assert Money(Decimal(2), 2).per_hour(1.0, 0.0) is None
+    assert Money(Rate(Decimal(2)), 2).per_1000_steps(900_000.0) == pytest.approx(1.0)
+    assert Money(Rate(Decimal(2)), 2).per_hour(1.0, 4.0) == pytest.approx(1.0)  # a quarter of 4 USD
+    assert Money(Rate(Decimal(2)), 2).per_hour(1.0, 0.0) is None
     doc.ranks[0].devices = doc.ranks[1].devices = {}
-    assert money(doc, Decimal(2)) is None, "no GPU, no money"
+    assert money(doc, Rate(Decimal(2))) is None, "no GPU, no money"
 
 
 @pytest.mark.parametrize(
@@ -216,7 +217,7 @@ def test_money_counts_every_gpu_of_the_recordings() -> None:
     ],
 )
 def test_amounts_have_sensible_digits(value: float | None, text: str) -> None:
-    assert usd(value) == text
+    assert amount(value) == text
 
 
 # ---- what there may be ----
@@ -254,7 +255,7 @@ def test_an_attainable_time_that_rests_on_the_unknown_is_not_told() -> None:
     assert "68.40 ms of" in page(doc).words
     assert "50 % of the work has no known bound and counts in full" in page(doc).words
     parts.unknown = 30_000.0  # 60 % of 50 ms
-    words = page(doc, Options(usd_per_gpu_hour=Decimal(3))).words
+    words = page(doc, Options(rate=Rate(Decimal(3)))).words
     assert "Of attainable – the bound of 60 % of the work is unknown" in words
     assert "above attainable" not in words
     assert "attainable  – (the bound of 60 % of the time of kernels is unknown)" in table(doc)
@@ -273,7 +274,7 @@ def test_a_recording_of_the_cpu_shows_its_ops() -> None:
     ops = rank.kernels
     rank.cpu = Cpu(v100_roofs(), steps=[step], ops=ops, regime="host", regime_confidence="low", name="A CPU")
     rank.devices, rank.kernels, rank.steps = {}, [], []
-    words = page(doc, Options(usd_per_gpu_hour=Decimal(3))).words
+    words = page(doc, Options(rate=Rate(Decimal(3)))).words
     assert "A CPU" in words
     assert "2 groups" in words
     assert "GFLOP/s" in words
@@ -495,10 +496,8 @@ def test_what_cannot_be_is_refused_in_a_line(
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "2000", "three"])
 def test_a_price_that_is_none_is_misuse(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(["report", "x.json", f"--price={text}"])
-    assert stopped.value.code == 2
-    assert "--price" in capsys.readouterr().err
+    assert main(["report", "x.json", f"--price={text}"]) == 2
+    assert "no price of a GPU hour" in capsys.readouterr().err
 
 
 def test_many_groups_stay_a_small_file() -> None:

@@ -86,9 +86,8 @@ def test_what_cannot_be_asked_is_one_line(
 def test_a_price_is_a_plain_positive_number(
     saved: str, price: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit):
-        main(["whatif", saved, f"--price={price}"])
-    assert "USD for one GPU and hour" in capsys.readouterr().err
+    assert main(["whatif", saved, f"--price={price}"]) == 2
+    assert "no price of a GPU hour" in capsys.readouterr().err
 
 
 def test_a_calibration_comes_too_late_for_an_analysis(

@@ -9,15 +9,19 @@ import random
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from app.advice.price import Pricing
 from app.errors import Problem
 from app.pages.list_view import list_rows
+from app.pages.money_view import money_view
 from app.pages.run_view import run_view
 from app.pages.templates import render
 from app.runs.schemas import RunSummary
+from rooflight.prices import Instance
 from rooflight.protocol import (
     Ceiling,
     Collective,
@@ -36,6 +40,7 @@ from rooflight.protocol import (
 from tests.factories import a_document, a_rank
 
 EVIL = "</script><img src=x onerror=alert(1)><4, float> & \"quoted\" 'single'"
+NOTHING_ASKED = Pricing(())
 SHELL = {"csrf": "token", "page": "runs", "origin": "http://127.0.0.1:8585"}
 
 
@@ -50,9 +55,11 @@ def a_run(**more: Any) -> RunSummary:
     return RunSummary(**{**given, **more})
 
 
-def run_page(document: Document, run: RunSummary | None = None) -> str:
+def run_page(document: Document, run: RunSummary | None = None, asked: Pricing = NOTHING_ASKED) -> str:
+    view = run_view(document)
     return render(
-        "run.html", **SHELL, run=run or a_run(), v=run_view(document), hidden=False, rate_unit="TFLOP/s",
+        "run.html", **SHELL, run=run or a_run(), v=view, money=money_view(document, view, asked),
+        hidden=False, rate_unit="TFLOP/s",
         created="1 Dec 2026", created_iso="2026-12-01T14:02:00Z", world_size=document.world_size,
         missing=document.missing_ranks,
     )  # fmt: skip
@@ -262,3 +269,43 @@ def test_a_share_that_rests_on_unknown_work_is_not_shown(unknown: float, shown: 
     html = run_page(with_rank(change))
     assert ("64\xa0% of kernel time has no bound" in html) is not shown
     assert ("68.4 of 174.8" in html.replace("\xa0", " ")) is shown
+
+
+# ---- money ----
+
+
+def with_a_finding() -> Document:
+    """A tenth of 174.8 ms in each step may go."""
+    document = a_document()
+    document.ranks[0].findings = [Finding("input-starved", "Waits", 17_480.0, "", [], "Feed it.")]
+    return document
+
+
+def test_money_stands_beside_a_finding_once_a_price_is_chosen() -> None:
+    """A tenth of 3.60 an hour; 17.48 ms x 1,000 x 3.60 / 3,600 s."""
+    page = run_page(with_a_finding(), asked=Pricing((), price="3.60"))
+    assert "$0.360 per hour" in page
+    assert "$0.017 per 1,000 steps" in page
+    assert "$3.60 per GPU and hour (as given), 1 GPU; above attainable $2.19 per hour" in page
+    assert "per hour" not in run_page(with_a_finding())
+
+
+def test_no_instance_is_chosen_before_somebody_does() -> None:
+    listed = (
+        Instance("AWS", "p3", "v100-sxm2-32", 8, usd_per_hour=Decimal(24), region="us"),
+        Instance("AWS", "p5", "h100-sxm-80", 8, usd_per_hour=Decimal(80), region="us"),
+    )
+    document = with_a_finding()
+    document.ranks[0].roofs["0"].name = "Tesla V100-SXM2-32GB"
+    page = run_page(document, asked=Pricing(listed))
+    assert '<option value="p3@us">AWS p3 us, $3.00 per GPU</option>' in page
+    assert "p5@us" not in page
+    assert "per hour" not in page
+    assert '<option value="p3@us" selected>' in run_page(document, asked=Pricing(listed, instance="p3@us"))
+
+
+@pytest.mark.parametrize("wrong", [Pricing((), price="free"), Pricing((), instance=EVIL)])
+def test_a_price_that_is_none_is_said_beside_the_form(wrong: Pricing) -> None:
+    page = run_page(with_a_finding(), asked=wrong)
+    assert 'role="alert"' in page
+    assert "<img src=x" not in page

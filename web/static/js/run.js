@@ -1,4 +1,5 @@
 // The Run page: chart, table and address are three views of one state.
+import { wirePrice } from './price.js';
 import { roofline } from './roofline.js';
 import { filtered } from './rows.js';
 import { format, merge, parse } from './state.js';
@@ -193,6 +194,7 @@ async function restore() {
 }
 
 wireLinks();
+wirePrice($('[data-price]'));
 if (grid) wireTable();
 await Promise.all([figureEl ? wireChart() : null, table?.loadRest()]);
 if (table) await restore();
