@@ -7,7 +7,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,17 +72,39 @@ class Store:
 def write(path: Path, data: bytes) -> None:
     """Write whole or not at all."""
     make_folder(path.parent)
+    try:
+        replace(path, (data,))
+    except OSError as e:
+        raise Refused(f"cannot be written: {e.strerror}", where=str(path)) from e
+
+
+def replace(path: Path, chunks: Iterable[bytes]) -> None:
+    """Write whole or not at all; what was written survives a power cut once this returns.
+
+    What is half written has a name that begins with a dot, and is removed when writing fails.
+    """
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            for chunk in chunks:
+                file.write(chunk)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except OSError as e:
+        sync_folder(path.parent)
+    except BaseException:
         temporary.unlink(missing_ok=True)
-        raise Refused(f"cannot be written: {e.strerror}", where=str(path)) from e
+        raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in ``folder`` survive a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def make_folder(folder: Path) -> None:
