@@ -23,19 +23,22 @@ VARIABLES = {
     "token": "ROOFLIGHT_TOKEN",
     "project": "ROOFLIGHT_PROJECT",
     "state": "ROOFLIGHT_STATE",
+    "ca_file": "ROOFLIGHT_CA_FILE",
 }
 DEFAULT_PROJECT = "default"
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """``state`` is the folder for calibrations and kept runs; ``server`` is ``None`` when nothing is
-    to be sent.  The token stays out of the representation, and so out of logs."""
+    """``state`` is the folder for calibrations, kept runs and what waits to be sent; ``server`` is ``None``
+    when nothing is to be sent; ``ca_file`` vouches for it instead of the system's authorities.
+    The token stays out of the representation, and so out of logs."""
 
     server: str | None
     token: str | None = field(repr=False)
     project: str
     state: Path
+    ca_file: str | None = None
 
 
 def load(flags: Mapping[str, str | None], env: Mapping[str, str] | None = None) -> Config:
@@ -51,6 +54,7 @@ def load(flags: Mapping[str, str | None], env: Mapping[str, str] | None = None) 
         token=chosen["token"],
         project=chosen["project"] or DEFAULT_PROJECT,
         state=Path(state).expanduser() if state else _home(env, "XDG_STATE_HOME", ".local/state"),
+        ca_file=chosen["ca_file"],
     )
 
 

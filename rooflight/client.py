@@ -11,9 +11,9 @@ Redirects are not followed: the token is for one server.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import http.client
-import ipaddress
 import os
 import random
 import ssl
@@ -21,6 +21,9 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
@@ -29,11 +32,15 @@ import msgspec
 
 from rooflight import __version__
 from rooflight.errors import Refused, RooflightError
-from rooflight.protocol import Calibration, Document, encode
+from rooflight.protocol import SCHEMA_VERSION, Calibration, Document, encode
+from rooflight.proxy import is_loopback, proxy_of
 from rooflight.retry import RETRIED_STATUS, Retry, retry_after_s
 
 API = "/api/v1"
 CHUNK = 1 << 18
+#: With every push: when it was sent by the clock of its host, in seconds since the epoch, and the
+#: ``schema_version`` of the sender, so that a server too old for it can say so.
+SENT_AT, SCHEMA = "Rooflight-Sent-At", "Rooflight-Schema"
 #: Media type of a file by its first two bytes; JSON has many beginnings.
 _MEDIA = {b"\x1f\x8b": "application/gzip", b"PK": "application/zip"}
 _MAX_ANSWER_BYTES = 8 << 20
@@ -50,10 +57,16 @@ class Unreachable(ClientError):  # noqa: N818
 
 
 class Rejected(ClientError):  # noqa: N818
-    """The server's no.  ``status`` is the HTTP status; ``title`` and ``where`` are its words."""
+    """The server's no.  ``status`` is the HTTP status; ``title`` and ``where`` are its words.
 
-    def __init__(self, status: int, title: str, where: str = "", hint: str = "") -> None:
+    ``retry_after_s`` is how long it asks to be left alone, ``None`` when it does not ask.
+    """
+
+    def __init__(
+        self, status: int, title: str, where: str = "", hint: str = "", retry_after_s: float | None = None
+    ) -> None:
         self.status, self.title, self.where, self.hint = status, title, where, hint
+        self.retry_after_s = retry_after_s
         place, advice = (f" ({where})" if where else ""), (f". {hint}" if hint else "")
         super().__init__(f"the server answered {status}: {title}{place}{advice}")
 
@@ -91,6 +104,18 @@ class Job(msgspec.Struct):
         return self.state in _FINISHED
 
 
+class Received(msgspec.Struct):
+    """What became of a push of telemetry.
+
+    ``dropped`` are the batches given up by the agent that this push told of, by kind; ``skew_s`` is the
+    server's clock less ours.
+    """
+
+    added: int = 0
+    dropped: dict[str, int] | None = None
+    skew_s: float | None = None
+
+
 class _Accepted(msgspec.Struct):
     job: Job
 
@@ -102,6 +127,7 @@ class _Body:
     size: int
     chunks: Callable[[], Iterator[bytes]]
     kind: str = "application/json"
+    encoding: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +142,9 @@ class Client:
     """One server.  ``url`` is its address (http or https), ``token`` a bearer token or ``None``.
 
     A token is sent over plain http only to this machine, unless ``insecure``.  ``timeout_s`` bounds
-    each wait for the network.  ``sleep`` and ``draw`` (0 to 1) are there for tests.
+    each wait for the network.  ``ca_file`` (PEM) are the authorities that vouch for the server, instead of
+    the system's.  A proxy is taken from HTTPS_PROXY, HTTP_PROXY and NO_PROXY.  ``sleep``, ``draw`` (0 to 1)
+    and ``clock`` (seconds since the epoch) are there for tests.
     """
 
     url: str
@@ -126,6 +154,8 @@ class Client:
     retry: Retry = field(default_factory=Retry)
     sleep: Callable[[float], None] = time.sleep
     draw: Callable[[], float] = random.random
+    ca_file: str | None = None
+    clock: Callable[[], float] = time.time
 
     def __post_init__(self) -> None:
         self.url = self.url.rstrip("/")
@@ -147,10 +177,12 @@ class Client:
         """Make a project, or find the one of that name."""
         return self._post("/projects", _json({"name": name}), Project)
 
-    def create_run(self, project: str, name: str | None = None, *, host: str | None = None) -> Run:
+    def create_run(
+        self, project: str, name: str | None = None, *, host: str | None = None, key: str | None = None
+    ) -> Run:
         """Make a run in a project (its id or name)."""
         wanted = {k: v for k, v in (("name", name), ("host", host)) if v is not None}
-        return self._post(f"/projects/{quote(project, safe='')}/runs", _json(wanted), Run)
+        return self._post(f"/projects/{quote(project, safe='')}/runs", _json(wanted), Run, key=key)
 
     def upload_trace(
         self,
@@ -159,21 +191,31 @@ class Client:
         on_progress: Callable[[int, int], None] | None = None,
         *,
         key: str | None = None,
+        name: str | None = None,
+        start: int = 0,
     ) -> Job:
         """Stream a trace file to a run; the job that analyses it.
 
-        ``on_progress(sent, total)`` is called with bytes, and starts again at 0 with each try.
+        ``on_progress(sent, total)`` is called with bytes, and starts again at 0 with each try.  ``name`` is
+        what it is shown as; the trace begins at byte ``start`` of the file.
         """
         file = Path(path)
-        name = file.name.encode("utf-8", "backslashreplace").decode("utf-8")
-        target = f"/runs/{quote(run, safe='')}/traces?{urlencode({'filename': name})}"
-        return self._post(target, _file(file, on_progress), _Accepted, key=key).job
+        shown = (name or file.name).encode("utf-8", "backslashreplace").decode("utf-8")
+        target = f"/runs/{quote(run, safe='')}/traces?{urlencode({'filename': shown})}"
+        return self._post(target, _file(file, on_progress, start), _Accepted, key=key).job
 
     def push_analysis(self, run: str, document: Document, *, key: str | None = None) -> dict[str, Any]:
         """Send an analysis made here; sending the same one again adds nothing."""
         data = encode(document)
-        key = key or hashlib.sha256(data).hexdigest()
+        return self.push_profile(run, data, key=key or hashlib.sha256(data).hexdigest())
+
+    def push_profile(self, run: str, data: bytes, *, key: str) -> dict[str, Any]:
+        """As :meth:`push_analysis`, of an analysis that is JSON already."""
         return self._post(f"/runs/{quote(run, safe='')}/profiles", _bytes(data), dict[str, Any], key=key)
+
+    def push_telemetry(self, data: bytes, *, key: str | None = None) -> Received:
+        """Send windows or samples, the JSON of ``POST /telemetry``; they travel compressed."""
+        return self._post("/telemetry", _zipped(data), Received, key=key)
 
     def push_calibration(self, calibration: Calibration, *, key: str | None = None) -> dict[str, Any]:
         """Send the measured ceilings of a device."""
@@ -226,8 +268,9 @@ class Client:
     def _once(self, method: str, target: str, body: _Body | None, headers: Mapping[str, str]) -> _Answer:
         connection = self._connection()
         try:
-            connection.putrequest(method, urlsplit(self.url).path + API + target)
-            for name, value in {**self._headers(body), **headers}.items():
+            address, more = self._through(urlsplit(self.url).path + API + target)
+            connection.putrequest(method, address, skip_host="Host" in more)
+            for name, value in {**more, **self._headers(body), **headers}.items():
                 connection.putheader(name, value)
             connection.endheaders()
             _stream(connection, body)
@@ -235,17 +278,31 @@ class Client:
             data = response.read(_MAX_ANSWER_BYTES + 1)
             if len(data) > _MAX_ANSWER_BYTES:
                 raise http.client.HTTPException("an answer of more than 8 MiB")
-            return _Answer(response.status, data, retry_after_s(response.getheader("Retry-After")))
+            return _Answer(response.status, data, _patience(response))
         finally:
             connection.close()
 
     def _connection(self) -> http.client.HTTPConnection:
         parts = urlsplit(self.url)
-        host = parts.hostname or ""
+        host, port = parts.hostname or "", parts.port
+        proxy = proxy_of(self.url)
         if parts.scheme == "http":
-            return http.client.HTTPConnection(host, parts.port, timeout=self.timeout_s)
-        context = ssl.create_default_context()
-        return http.client.HTTPSConnection(host, parts.port, timeout=self.timeout_s, context=context)
+            there = (host, port) if proxy is None else (proxy.host, proxy.port)
+            return http.client.HTTPConnection(*there, timeout=self.timeout_s)
+        context = _trust(self.ca_file)
+        if proxy is None:
+            return http.client.HTTPSConnection(host, port, timeout=self.timeout_s, context=context)
+        tunnel = http.client.HTTPSConnection(proxy.host, proxy.port, timeout=self.timeout_s, context=context)
+        tunnel.set_tunnel(host, port, proxy.headers)
+        return tunnel
+
+    def _through(self, path: str) -> tuple[str, Mapping[str, str]]:
+        """What to ask for, with which further headers: a proxy for plain http is told the whole address."""
+        parts = urlsplit(self.url)
+        proxy = proxy_of(self.url) if parts.scheme == "http" else None
+        if proxy is None:
+            return path, {}
+        return f"http://{parts.netloc}{path}", {"Host": parts.netloc, **proxy.headers}
 
     def _headers(self, body: _Body | None) -> dict[str, str]:
         headers = {"Accept": "application/json", "User-Agent": f"rooflight/{__version__}"}
@@ -253,6 +310,8 @@ class Client:
             headers["Authorization"] = f"Bearer {self.token}"
         if body is not None:
             headers |= {"Content-Type": body.kind, "Content-Length": str(body.size)}
+            headers |= {SENT_AT: f"{self.clock():.6f}", SCHEMA: str(SCHEMA_VERSION)}
+            headers |= {"Content-Encoding": body.encoding} if body.encoding else {}
         return headers
 
 
@@ -270,14 +329,12 @@ def _address(url: str) -> tuple[str, str]:
     return parts.hostname or "", parts.scheme
 
 
-def is_loopback(host: str) -> bool:
-    """Whether ``host`` can only be this machine."""
-    if host.lower().rstrip(".") == "localhost":
-        return True
+@cache
+def _trust(ca_file: str | None) -> ssl.SSLContext:
     try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+        return ssl.create_default_context(cafile=ca_file)
+    except (OSError, ssl.SSLError) as e:
+        raise Refused(f"the certificates cannot be read: {e}", where=ca_file or "") from e
 
 
 def _stream(connection: http.client.HTTPConnection, body: _Body | None) -> None:
@@ -297,13 +354,20 @@ def _bytes(data: bytes) -> _Body:
     return _Body(len(data), lambda: iter((data,)))
 
 
-def _file(path: Path, on_progress: Callable[[int, int], None] | None) -> _Body:
+def _zipped(data: bytes) -> _Body:
+    packed = gzip.compress(data, 6, mtime=0)
+    return _Body(len(packed), lambda: iter((packed,)), encoding="gzip")
+
+
+def _file(path: Path, on_progress: Callable[[int, int], None] | None, start: int) -> _Body:
     with _reading(path) as f:
-        size, kind = os.fstat(f.fileno()).st_size, _MEDIA.get(f.read(2), "application/json")
+        f.seek(start)
+        size, kind = os.fstat(f.fileno()).st_size - start, _MEDIA.get(f.read(2), "application/json")
 
     def chunks() -> Iterator[bytes]:
         sent = 0
         with _reading(path) as f:
+            f.seek(start)
             while sent < size:
                 chunk = _read(f, min(CHUNK, size - sent), path)
                 sent += len(chunk)
@@ -339,13 +403,23 @@ def _decode(data: bytes, kind: type[T]) -> T:
         raise Unreachable(f"the answer is not that of a Rooflight server: {e}") from e
 
 
+def _patience(response: http.client.HTTPResponse) -> float | None:
+    """Seconds that the server asks for.  A date is counted from the server's own: ours may be wrong."""
+    try:
+        now = parsedate_to_datetime(response.getheader("Date", ""))
+    except ValueError:
+        return retry_after_s(response.getheader("Retry-After"))
+    return retry_after_s(response.getheader("Retry-After"), now.replace(tzinfo=now.tzinfo or UTC))
+
+
 def _rejection(answer: _Answer) -> Rejected:
     try:
         problem = msgspec.json.decode(answer.data, type=Problem)
     except msgspec.DecodeError:
         problem = Problem()
     title = problem.title or problem.detail or http.client.responses.get(answer.status, "no reason given")
-    return Rejected(answer.status, title[:500], problem.where[:200], problem.hint[:500])
+    where, hint = problem.where[:200], problem.hint[:500]
+    return Rejected(answer.status, title[:500], where, hint, answer.retry_after_s)
 
 
 def _words(error: Exception) -> str:

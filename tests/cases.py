@@ -31,6 +31,11 @@ def load(case: str) -> dict[str, Any]:
     return found
 
 
+def load_input(case: str) -> Any:
+    """The ``input.json`` of a case whose input is a script or a body."""
+    return json.loads((FOLDER / case / "input.json").read_text())
+
+
 NAMES = sorted(p.parent.name for p in FOLDER.glob("*/expect.json"))
 #: Cases whose entry is a trace; the others are asked in ways of their own.
 TRACES = [name for name in NAMES if load(name)["entry"] == "trace_upload"]

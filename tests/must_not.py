@@ -186,6 +186,17 @@ MUST_NOT: dict[tuple[str, str], Forbidden | str] = {
     ): "tests/rooflight/test_case_peaks.py",
     ("54", "NaN/inf in the figure JSON"): "tests/web/test_figures.py",
     ("54", "log10(0)"): "tests/web/test_figures.py",
+    ("93", "5 or more rows"): "tests/app/test_telemetry.py",
+    ("93", "IntegrityError as 500"): "tests/app/test_telemetry.py",
+    ("93", "overwrite 50 by 99"): "tests/app/test_telemetry.py",
+    ("95", "retry a 400 for ever and block the queue"): "tests/agent/test_delivery.py",
+    ("95", "send the whole body again and again on 401"): "tests/agent/test_delivery.py",
+    ("95", "3600 requests in an hour"): "tests/agent/test_delivery.py",
+    ("95", "lose b1 after the time-out"): "tests/agent/test_delivery.py",
+    ("96", "unbounded spool"): "tests/agent/test_agent_cases.py",
+    ("96", "crash on ENOSPC"): "tests/agent/test_agent_cases.py",
+    ("96", "reject or re-date the samples because of the skew"): "tests/agent/test_agent_cases.py",
+    ("96", "silence for the missing process"): "tests/agent/test_agent_cases.py",
 }  # fmt: skip
 
 

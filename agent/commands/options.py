@@ -43,4 +43,4 @@ def client(args: argparse.Namespace, settings: Config) -> Client | None:
     """The server to send to, ``None`` when nothing is to be sent."""
     if args.no_push or settings.server is None:
         return None
-    return Client(settings.server, settings.token, args.insecure, retry=PATIENCE)
+    return Client(settings.server, settings.token, args.insecure, retry=PATIENCE, ca_file=settings.ca_file)

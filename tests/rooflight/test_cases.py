@@ -201,12 +201,12 @@ def test_no_line_is_looked_for_that_no_case_has() -> None:
 
 @pytest.mark.traces
 def test_the_cases_are_those_that_are_shared() -> None:
-    wanted = {"trace_upload", "flops", "peaks"}
+    wanted = {"trace_upload", "flops", "peaks", "agent_script"}
     shared = [
         f.parent
         for f in cases_dir().glob("*/expect.json")
-        # Of the pages' cases the others wait for their pages.
-        if json.loads(f.read_text())["entry"] in wanted or f.parent.name == "54-points-off-the-chart"
+        # The other cases of pages and pushes wait for what they ask for.
+        if json.loads(f.read_text())["entry"] in wanted or f.parent.name.startswith(("54-", "93-"))
     ]
     assert sorted(f.name for f in shared) == cases.NAMES
     for folder in shared:

@@ -16,9 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rooflight.cli.main import main
-from rooflight.client import CHUNK, Client, Rejected, Unreachable, is_loopback
+from rooflight.client import CHUNK, Client, Rejected, Unreachable
 from rooflight.errors import Refused
 from rooflight.protocol import Calibration, decode
+from rooflight.proxy import is_loopback
 from rooflight.retry import RETRIED_STATUS, Retry, retry_after_s
 from tests.factories import a_document
 
@@ -414,3 +415,41 @@ def test_a_wrong_token_ends_with_2_and_one_line(script, trace, capsys):
     script.answers = [(401, {"title": "no such token", "status": 401})]
     assert main(["upload", str(trace), "--server", script.url, "--token", "rfl_bad"]) == 2
     assert capsys.readouterr().err == "rooflight upload: the server answered 401: no such token\n"
+
+
+def test_a_push_tells_when_it_was_sent_and_travels_compressed(script):
+    """The clock is asked at each try; the bytes under one key are the same."""
+    script.answers = [(503, {}), (201, {"added": 2, "dropped": {"trace": 1}, "skew_s": -90.0})]
+    times = iter([1000.0, 1010.5])
+    client, _ = client_of(script, clock=lambda: next(times))
+    received = client.push_telemetry(b'{"windows": []}' * 100, key="k")
+    assert (received.added, received.dropped, received.skew_s) == (2, {"trace": 1}, -90.0)
+    first, second = script.seen
+    assert [s.headers["Rooflight-Sent-At"] for s in script.seen] == ["1000.000000", "1010.500000"]
+    assert first.headers["Rooflight-Schema"] == "1"
+    assert first.headers["Content-Encoding"] == "gzip"
+    assert first.body == second.body
+    assert gzip.decompress(first.body) == b'{"windows": []}' * 100
+
+
+def test_a_date_to_come_back_at_is_counted_from_the_servers_own_clock(script, monkeypatch):
+    """10:00:30 less 10:00:00 is 30 s, whatever this machine takes the time to be."""
+    now = "Wed, 02 Dec 2015 10:00:00 GMT"
+    monkeypatch.setattr(BaseHTTPRequestHandler, "date_time_string", lambda *_: now)
+    script.answers = [
+        (503, {}, {"Retry-After": "Wed, 02 Dec 2015 10:00:30 GMT"}),
+        (201, {"id": "p", "name": "n"}),
+    ]
+    client, slept = client_of(script)
+    client.create_project("n")
+    assert slept == [30.0]
+
+
+def test_a_trace_may_begin_within_a_file(script, tmp_path):
+    path = tmp_path / "0001.batch"
+    path.write_bytes(b"a line before\n" + gzip.compress(b"{}"))
+    script.answers = [(202, JOB)]
+    client_of(script)[0].upload_trace("r1", path, name="mine.json.gz", start=14)
+    assert script.seen[0].path == "/api/v1/runs/r1/traces?filename=mine.json.gz"
+    assert script.seen[0].headers["Content-Type"] == "application/gzip"
+    assert gzip.decompress(script.seen[0].body) == b"{}"
