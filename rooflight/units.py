@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 NS_PER_US = 1_000
+US_PER_MS = 1_000
 NS_PER_S = 1_000_000_000
 TERA = 1e12
 GIGA = 1e9

@@ -25,6 +25,7 @@ COMMANDS = {
     "whatif": "the same work on another GPU, in another dtype, fused, overlapped, without waiting",
     "gpus": "the hardware catalogue, or the entry that a name resolves to",
     "report": "an analysis as one HTML file, to send on or to keep",
+    "figures": "roofline, waterfall, regimes or steps of an analysis as an SVG file",
     "prices": "a price list of your own from the files that a cloud provider publishes",
     "upload": "send a trace to a Rooflight server",
 }

@@ -67,11 +67,11 @@ def rows_at(level: str, document: Document, rank: Rank, dtype: str | None = None
 
 
 def subject(rank: Rank) -> tuple[list[Kernel], Roofs]:
-    """The rows and the roofs that the chart speaks of: those of the busiest device, else of the CPU."""
+    """The rows and the roofs that the chart speaks of: those of the headline's device, else of the CPU."""
     if rank.cpu is not None and not rank.devices:
         return rank.cpu.ops, rank.cpu.roof
-    busiest = max(rank.devices, key=lambda d: rank.devices[d].kernel_sum_us, default=None)
-    return rank.kernels, rank.roofs.get(busiest or "", Roofs())
+    device = rank.headline or next(iter(rank.devices), "")
+    return rank.kernels, rank.roofs.get(device, Roofs())
 
 
 def whole(rank: Rank, dtype: str | None = None) -> Row:

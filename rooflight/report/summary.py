@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from rooflight.figures.walls import WATERFALL as WATERFALL
+from rooflight.figures.walls import walls
 from rooflight.protocol import (
     KERNEL_PARTS,
     PARTS,
@@ -23,11 +25,6 @@ from rooflight.regimes.advice import WITHHELD, advice, meaning
 from rooflight.regimes.steps import GROUPS
 from rooflight.units import GIGA, TERA
 
-#: From what the device did not do down to its work, as the page's waterfall falls.
-WATERFALL = (
-    "input", "host", "sync", "dispatch", "launch", "dependency", "unknown_idle", "communication", "copy",
-    "latency", "unknown", "memory", "compute",
-)  # fmt: skip
 #: Fewer samples than this have no tail percentiles (DEFINITIONS §16).
 MIN_FOR_TAILS = 5
 #: Percent of the kernel time.
@@ -104,27 +101,25 @@ class Summary:
 
 def summarise(rank: Rank) -> Summary:
     """The summary of a rank; its steps are those of a recording without GPU work where there is none."""
-    on_cpu = rank.cpu is not None and not rank.devices
-    marked = rank.steps or rank.inferred_steps
-    steps: Sequence[Step | CpuStep] = rank.cpu.steps if on_cpu and rank.cpu else marked
-    parts = mean_parts(s.parts_us for s in steps) or _whole(rank, on_cpu)
+    w = walls(rank)
+    on_cpu = w.on_cpu
     source = rank.cpu if on_cpu and rank.cpu else rank
     kernels = rank.cpu.ops if on_cpu and rank.cpu else rank.kernels
     return Summary(
         device=_device(rank, on_cpu),
-        times=step_times([s.step_time_us for s in steps]),
-        parts=parts,
-        wall_us=sum(getattr(parts, p) for p in PARTS) if parts else 0.0,
-        attainable_us=_mean([s.attainable_us for s in steps]),
+        times=step_times([s.step_time_us for s in w.steps]),
+        parts=w.parts,
+        wall_us=w.wall_us,
+        attainable_us=w.attainable_us,
         regime=source.regime,
         confidence=source.regime_confidence,
         reason=rank.verdict_withheld or source.regime_reason or "",
         withheld=rank.verdict_withheld is not None,
         kernels=sorted(kernels, key=lambda k: -k.time_us),
-        whole=not any(s.parts_us for s in steps),
-        inferred=bool(steps) and steps is rank.inferred_steps,
+        whole=w.whole,
+        inferred=w.inferred,
         on_cpu=on_cpu,
-        steps=steps,
+        steps=w.steps,
     )
 
 
@@ -135,14 +130,6 @@ def step_times(times_us: Sequence[float]) -> StepTimes:
     p50, p95, p99 = (float(v) for v in np.percentile(np.asarray(times_us, dtype=np.float64), (50, 95, 99)))
     tails = (p95, p99) if len(times_us) >= MIN_FOR_TAILS else (None, None)
     return StepTimes(len(times_us), p50, *tails)
-
-
-def mean_parts(parts: Iterable[Parts | None]) -> Parts | None:
-    """Mean of each part over the steps that have parts; ``None`` when none has."""
-    known = [p for p in parts if p is not None]
-    if not known:
-        return None
-    return Parts(**{name: sum(getattr(p, name) for p in known) / len(known) for name in PARTS})
 
 
 def group_us(parts: Parts, regime: str) -> float:
@@ -220,12 +207,6 @@ def ms(us: float | None) -> str:
     return f"{value:,.1f} ms" if value >= 100 else f"{value:.2f} ms" if value >= 1 else f"{value:.3f} ms"
 
 
-def _whole(rank: Rank, on_cpu: bool) -> Parts | None:
-    if on_cpu and rank.cpu:
-        return rank.cpu.parts_us
-    return rank.parts_us.get(rank.headline or "") or next(iter(rank.parts_us.values()), None)
-
-
 def _device(rank: Rank, on_cpu: bool) -> str:
     if on_cpu and rank.cpu:
         name = rank.cpu.name or rank.cpu.roof.name or "host CPU"
@@ -236,8 +217,3 @@ def _device(rank: Rank, on_cpu: bool) -> str:
         return "no device"
     counted = [f"{names.count(n)} × {n}" if names.count(n) > 1 else n for n in distinct]
     return ", ".join(counted)
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [v for v in values if v is not None]
-    return sum(known) / len(known) if known else None

@@ -19,6 +19,7 @@ from rooflight.cli.markdown import code, markdown, plain
 from rooflight.cli.table import bar, table
 from rooflight.cli.terminal import Terminal, fit, of_stream, safe
 from rooflight.errors import Malformed, Refused, TooLarge
+from rooflight.figures.walls import mean_parts
 from rooflight.protocol import (
     PARTS,
     Collective,
@@ -32,7 +33,7 @@ from rooflight.protocol import (
     Roofs,
     decode,
 )
-from rooflight.report.summary import WATERFALL, mean_parts, ms, step_times, summarise, verdict
+from rooflight.report.summary import WATERFALL, ms, step_times, summarise, verdict
 from tests import shared
 from tests.factories import a_document, a_kernel, a_rank
 

@@ -436,7 +436,7 @@ def test_every_class_of_the_page_has_its_rule() -> None:
 
 
 def test_the_figure_is_that_of_the_figures_package() -> None:
-    from rooflight.figures import roofline
+    from rooflight.figures.roofline import roofline
 
     doc = a_document()
     assert page(doc).figure() == json.loads(json.dumps(roofline(doc)))
