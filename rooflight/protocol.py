@@ -198,6 +198,7 @@ class Kernel(Struct):
     link_bytes: NonNegative | None = None
     chained_in_bytes: NonNegative = 0
     chained_out_bytes: NonNegative = 0
+    limiter: Text | None = None
 
 
 class Ceiling(Struct):

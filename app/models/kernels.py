@@ -58,3 +58,4 @@ class KernelRow(Base):
     link_bytes: Mapped[int | None] = mapped_column(BigInteger)
     chained_in_bytes: Mapped[int | None] = mapped_column(BigInteger)
     chained_out_bytes: Mapped[int | None] = mapped_column(BigInteger)
+    limiter: Mapped[str | None] = mapped_column(Text)

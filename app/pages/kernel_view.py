@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from app.pages.numbers import DASH, NB, column, count, fixed, percent, significant
 from rooflight.figures.points import REASONS, reason_absent
 from rooflight.protocol import Kernel
+from rooflight.report.summary import because
 
 #: Rows in the first answer, and rows a page ever holds: the rest is in the JSON, and the page says so.
 FIRST_ROWS = 200
@@ -84,7 +85,7 @@ def _row(index: int, k: Kernel, longest: float, cpu: bool) -> KernelRow:
         short=_short(k),
         op=_under(k, cpu),
         regime=k.regime,
-        reason=k.reason.replace("_", " "),
+        reason=because(k),
         origin=k.origin,
         cost_reason=k.cost_reason,
         above=k.above_peak,

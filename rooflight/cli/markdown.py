@@ -13,6 +13,7 @@ from rooflight.report.money import in_words, money_of, saved, together_us
 from rooflight.report.summary import (
     WATERFALL,
     Summary,
+    because,
     counted,
     first_step,
     missing,
@@ -134,7 +135,7 @@ def _kernel(k: Kernel, on_cpu: bool) -> str:
         f"{k.count}",
         f"{k.time_us / 1000:.3f}",
         _number(k.share_pct, 1),
-        plain(k.regime),
+        plain(f"{k.regime} ({because(k)})" if k.limiter else k.regime),
         _DASH if not k.roof_fraction else f"{100 * k.roof_fraction:.0f}",
         rate(k.achieved_tflops, on_cpu=on_cpu),
         _number(k.achieved_gbs, int(on_cpu)),

@@ -23,6 +23,7 @@ from rooflight.report.stragglers import Stragglers, stragglers
 from rooflight.report.summary import (
     WATERFALL,
     Summary,
+    because,
     counted,
     first_sentence,
     first_step,
@@ -43,6 +44,7 @@ TOP_FLAGS = 12
 _DASH = "–"
 _COLUMNS = " share  regime          roof  {}   GB/s  "
 _BEFORE_NAME = 2 + 9 + len(_COLUMNS.format("TFLOP/s"))
+_BEFORE_REGIME = 2 + 9 + 6 + 2
 _NAMESPACE = re.compile(r"\w+::(?=\w)")
 _BEFORE_FINDING = 2 + 11 + 6 + 2
 _BEFORE_WAIT = _BEFORE_FINDING + 13
@@ -237,6 +239,8 @@ def _kernels(s: Summary, term: Terminal) -> Iterator[str]:
     yield f"  {'ms' if steps == 1 else 'ms/step':>9}{_COLUMNS.format(unit)}{name}"
     for k in shown:
         yield _kernel(k, steps, s.on_cpu, term)
+        if k.limiter:
+            yield from _below(because(k), term, _BEFORE_REGIME)
     rest = s.kernels[TOP_KERNELS:]
     if rest:
         left = sum(k.time_us for k in rest)

@@ -6,7 +6,7 @@ Limits come from the trace's deviceProperties where they are there, else from th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rooflight.hardware.limits import Limits, limits_of
@@ -17,10 +17,12 @@ _KIB = 1_024
 @dataclass(frozen=True, slots=True)
 class Occupancy:
     """``fraction`` of the SM's warps (0 to 1) and the resource that sets it: threads, blocks, registers
-    or shared memory.  Resources that are not known do not limit, so it is an upper bound."""
+    or shared memory.  Resources that are not known do not limit, so it is an upper bound.  ``blocks`` is how
+    many an SM holds at once."""
 
     fraction: float
     limiter: str
+    blocks: int | None = field(default=None, compare=False)
 
 
 #: Registers are handed out per warp in units of 256, shared memory in units of 128 bytes at least.
@@ -84,7 +86,7 @@ def occupancy(
     limiter = min(fits, key=lambda resource: fits[resource])
     if fits[limiter] < 1:
         return None
-    return Occupancy(min(1.0, fits[limiter] * warps / most_warps), limiter)
+    return Occupancy(min(1.0, fits[limiter] * warps / most_warps), limiter, fits[limiter])
 
 
 def _blocks_by_registers(registers: int, per_thread: int, warps: int, warp_size: int) -> int:

@@ -36,10 +36,12 @@ class KernelFacts:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``reason`` is a code (tiny, underfilled, low_occupancy, inefficient) for ``latency``, words else."""
+    """``reason`` is a code (tiny, underfilled, low_occupancy, inefficient) for ``latency``, words else;
+    ``limiter`` says of ``latency`` in words what kept the launch from filling the device."""
 
     regime: str
     reason: str = ""
+    limiter: str | None = None
 
 
 def kernel_regime(facts: KernelFacts, *, threshold: float = THRESHOLD) -> Verdict:

@@ -10,7 +10,7 @@ from rooflight.metrics import METRICS
 from rooflight.protocol import Kernel
 from rooflight.report.bars import chip, meter
 from rooflight.report.markup import NB, Html, join, tag
-from rooflight.report.summary import Summary, counted, rate, title
+from rooflight.report.summary import Summary, because, counted, rate, title
 from rooflight.report.text import fit
 
 TOP_ROWS = 200
@@ -110,7 +110,7 @@ def _reason(k: Kernel) -> Iterator[Html]:
 
 
 def _why(k: Kernel) -> str:
-    return fit(k.reason.replace("_", " "), 200)
+    return fit(because(k), 200)
 
 
 def _cell(text: str | None, why: str, cls: str = "") -> Html:

@@ -194,6 +194,12 @@ def title(kernel: Kernel) -> str:
     return f"{name} {kernel.input_dims}" if kernel.kind == "op" and kernel.input_dims else name
 
 
+def because(kernel: Kernel) -> str:
+    """Why it has its regime, in words, and what kept the launch from filling the device."""
+    reason = kernel.reason.replace("_", " ")
+    return f"{reason}: {kernel.limiter}" if reason and kernel.limiter else reason
+
+
 def counted(n: int, thing: str, before: str = "") -> str:
     """``n`` of a thing, in words."""
     return f"{n:,} {before}{thing}{'' if n == 1 else 's'}"

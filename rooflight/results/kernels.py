@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from rooflight.attribution.launches import Links
 from rooflight.attribution.modules import ModulePaths
@@ -11,6 +12,7 @@ from rooflight.hardware.occupancy import Occupancy, occupancy
 from rooflight.kernels import MATRIX_FAMILIES
 from rooflight.protocol import Kernel, Roofs
 from rooflight.regimes.kernels import KernelFacts, Verdict, kernel_regime
+from rooflight.regimes.limiter import Launch, limiter
 from rooflight.results.rows import Work, cut, table_row
 from rooflight.roofline.groups import Group
 from rooflight.trace.tables import GpuKind, Mask
@@ -27,17 +29,21 @@ def verdicts(
 ) -> list[Verdict]:
     """The regime of each group, row-aligned with ``groups``."""
     devices = [timeline.meta.device(key) for key in timeline.device_keys]
-    facts = (
-        _facts(timeline, g, bool(is_comm[g.rows[0]]), roofs[g.device], devices[g.device]) for g in groups
-    )
-    return [kernel_regime(f) for f in facts]
+    return [
+        _verdict(timeline, g, bool(is_comm[g.rows[0]]), roofs[g.device], devices[g.device]) for g in groups
+    ]
 
 
-def _facts(
+def _verdict(
     timeline: Timeline, g: Group, communication: bool, roofs: Roofs, device: DeviceProperties | None
-) -> KernelFacts:
+) -> Verdict:
+    launch = _launch(timeline, g, roofs, device)
+    found = kernel_regime(_facts(timeline, g, communication, launch))
+    return replace(found, limiter=limiter(launch)) if found.regime == "latency" else found
+
+
+def _facts(timeline: Timeline, g: Group, communication: bool, launch: Launch) -> KernelFacts:
     family = g.name.family
-    room = _occupancy(g, device)
     return KernelFacts(
         t_ns=g.t_ns,
         bound=g.bound,
@@ -46,10 +52,24 @@ def _facts(
         origin=g.origin,
         family=family,
         never_matrix=family not in MATRIX_FAMILIES and family not in _OPEN_FAMILIES,
-        blocks=math.prod(g.shape.grid) if g.shape and g.shape.grid else None,
-        sm_count=device.sm_count if device and device.sm_count else roofs.sm_count,
-        occupancy=room.fraction if room else None,
+        blocks=launch.blocks,
+        sm_count=launch.sm_count,
+        occupancy=launch.room.fraction if launch.room else None,
         is_hip=timeline.meta.is_hip,
+    )
+
+
+def _launch(timeline: Timeline, g: Group, roofs: Roofs, device: DeviceProperties | None) -> Launch:
+    shape = g.shape
+    # A HIP grid in a trace may count work-items.
+    grid = None if timeline.meta.is_hip or shape is None else shape.grid
+    return Launch(
+        blocks=math.prod(grid) if grid else None,
+        threads=math.prod(shape.block) if shape and shape.block else None,
+        registers=shape.registers if shape else None,
+        shared_bytes=shape.shared_memory if shape else None,
+        sm_count=device.sm_count if device and device.sm_count else roofs.sm_count,
+        room=_occupancy(g, device),
     )
 
 
@@ -107,6 +127,7 @@ def _row(timeline: Timeline, g: Group, verdict: Verdict, total: int) -> Kernel:
     row.origin, row.cost_reason = g.origin, g.cost.reason
     row.roof_side = g.bound.side
     row.regime, row.reason = verdict.regime, verdict.reason
+    row.limiter = verdict.limiter
     row.matrix = g.work.matrix
     row.blocks = _count(math.prod(g.shape.grid) if g.shape and g.shape.grid else None)
     row.link_bytes = _count(None if g.work.link_bytes is None else round(g.work.link_bytes * len(g.rows)))
