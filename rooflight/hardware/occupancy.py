@@ -89,6 +89,57 @@ def occupancy(
     return Occupancy(min(1.0, fits[limiter] * warps / most_warps), limiter, fits[limiter])
 
 
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What one block asks for: threads, registers of each, bytes of shared memory."""
+
+    threads: int
+    registers: int
+    shared_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """``resident`` blocks of one kernel fill an SM; ``lacking`` is what they leave too little of for a block
+    of another, "" when it fits."""
+
+    resident: int
+    lacking: str
+
+
+def beside(
+    compute: str, many: Block, one: Block, device_limits: Limits | Mapping[str, Any] | None = None
+) -> Beside | None:
+    """Whether a block of ``one`` finds room on an SM that holds as many blocks of ``many`` as it can; limits
+    as for :func:`occupancy`.  ``None`` where they, or registers, are unknown, and where no SM could hold a
+    block."""
+    limits = _limits(compute, device_limits)
+    if limits is None or limits.registers is None or _amd(compute, limits):
+        return None
+    room = {
+        "threads": limits.threads // limits.warp_size,
+        "blocks": limits.blocks or limits.threads,
+        "registers": limits.registers,
+        "shared memory": limits.shared_bytes or 0,
+    }
+    asked, other = (_asked(compute, limits, block) for block in (many, one))
+    resident = min((room[r] // n for r, n in asked.items() if n), default=0)
+    if resident < 1 or any(other[r] > room[r] for r in room):
+        return None
+    lacking = (r for r, n in other.items() if n > room[r] - resident * asked[r])
+    return Beside(resident, next(lacking, ""))
+
+
+def _asked(compute: str, limits: Limits, block: Block) -> dict[str, int]:
+    warps = -(-block.threads // limits.warp_size)
+    return {
+        "threads": warps,
+        "blocks": 1,
+        "registers": warps * _round_up(block.registers * limits.warp_size, _REGISTER_UNIT),
+        "shared memory": _shared_of_block(compute, limits, block.shared_bytes),
+    }
+
+
 def _blocks_by_registers(registers: int, per_thread: int, warps: int, warp_size: int) -> int:
     per_warp = _round_up(per_thread * warp_size, _REGISTER_UNIT)
     return registers // per_warp // warps
