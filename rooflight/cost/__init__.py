@@ -30,6 +30,7 @@ FAMILIES = (
     "random_numbers",
     "ranges",
     "index",
+    "sparse",
     "sorting",
     "fft",
     "copy",

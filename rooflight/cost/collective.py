@@ -21,6 +21,9 @@ from rooflight.cost.tensor import Piece, Tensor, Unknown, product
 from rooflight.cost.work import Work, pieces
 from rooflight.dtypes import BY_NAME, DType
 
+#: How the host's annotations of collectives begin.
+ANNOTATED = "nccl:"
+
 # The names of c10::ScalarType, as collectives record them.
 _TYPES = {
     "byte": "uint8",
@@ -246,7 +249,7 @@ def along_a_dim(args: Arguments) -> Work:
     return _work(pattern_of(args.name.split("::")[-1]), x.numel, taken, x.dtype, ranks)
 
 
-@cost_model(family="collective", prefixes=("nccl:",))
+@cost_model(family="collective", prefixes=(ANNOTATED,))
 def annotated(args: Arguments) -> Work:
     """The host's annotation of a collective (nccl:all_reduce): it shows one tensor.  The result is as
     large for all_reduce, broadcast and the like; for the others it is not visible."""

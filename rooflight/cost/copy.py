@@ -137,11 +137,20 @@ def repeat_interleave(args: Arguments) -> Work:
 def cat(args: Arguments) -> Work:
     """Reads every part and writes the whole, in the type that holds all.  The type of a list's elements is
     recorded by an execution trace only: without one, bytes are unknown (``dtype_unknown``) unless the
-    kernel's name tells it."""
+    kernel's name tells it.  Where the parts are not recorded either, the gradient of the whole, or in a
+    backward pass the gradients that are put together, tell how large it is."""
+    if args.call.output_dims is not None:
+        return _whole(args)
     parts = args.tensors(0)
     dtype = args.list_type or result_type(parts)
     whole = Piece(sum(t.numel for t in parts), dtype)
     return Work(0, pieces(parts), pieces(whole), None if args.list_type else dtype)
+
+
+def _whole(args: Arguments) -> Work:
+    """All that is put together is read and written once."""
+    whole = pieces(Piece(product(args.call.output_dims or ()), args.list_type))
+    return Work(0, whole, whole, None, args.call.output_source if args.list_type else "")
 
 
 @cost_model(

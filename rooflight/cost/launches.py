@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from rooflight.attribution.launches import Links
+from rooflight.attribution.launches import Links, enclosing
 from rooflight.attribution.replays import GRAPH_LAUNCHES
 from rooflight.cost.assign import DurationsDecideError, assign, untimed
+from rooflight.cost.collective import ANNOTATED
 from rooflight.cost.estimate import estimate
 from rooflight.cost.model import UNKNOWN, Cost, OpCall
 from rooflight.cost.registry import family_of
-from rooflight.cost.relatives import BACKWARD, RELATED, completed, typed
+from rooflight.cost.relatives import JOINING, completed, is_backward, related, typed
 from rooflight.kernels import KernelName
 from rooflight.trace.tables import I32, I64, GpuKind, HostKind, Mask, among, combined, distinct, values_at
 from rooflight.trace.timeline import OpArgs, Timeline
@@ -66,8 +67,9 @@ class _Attacher:
         self._of_byte: dict[str, Cost] = {}
         self._decoded: dict[int, dict[str, Any]] = {}
         self._calls: dict[_CallKey, tuple[OpCall, Cost]] = {}
-        self._by_type: dict[tuple[_Key, str | None], tuple[OpCall, Cost]] = {}
+        self._by_type: dict[tuple[_CallKey, str | None], tuple[OpCall, Cost]] = {}
         self._families = [family_of(n) for n in timeline.names]
+        self._related = np.array([related(n) for n in timeline.names], bool)
         self._table: dict[Cost, int] = {}
         self._index = np.zeros(len(timeline.gpu), np.int32)
         self._op = np.full(len(timeline.gpu), -1, np.int64)
@@ -81,6 +83,7 @@ class _Attacher:
         own_args = (kind == GpuKind.KERNEL) & (comm >= 0)
         self._collectives(rows[own_args])
         self._ops(rows[(kind == GpuKind.KERNEL) & ~own_args])
+        self._announced(rows[(kind == GpuKind.KERNEL) & ~own_args])
         self._replayed(rows)
         return LaunchCosts(tuple(self._table), self._index, self._op)
 
@@ -128,6 +131,34 @@ class _Attacher:
         rows, chosen = rows[chosen >= 0], chosen[chosen >= 0]
         self._op[rows] = chosen
         self._launches(rows, chosen)
+
+    def _announced(self, rows: I64) -> None:
+        """Collectives whose op has no sizes, from the annotation inside it that shows the one tensor and in
+        which nothing else was launched."""
+        names = self._timeline.names
+        rows, around = self._in_annotations(rows)
+        for row, annotation in zip(rows.tolist(), around.tolist(), strict=True):
+            _, cost = self._call((self._key(annotation), _NOBODY, _NOBODY))
+            if cost.bytes is not None:
+                source = f"dims of {names[self._timeline.host.name[annotation]]}"
+                self._index[row] = self._place(replace(cost, reason=cost.reason or source))
+                self._op[row] = annotation
+
+    def _in_annotations(self, rows: I64) -> tuple[I64, I64]:
+        """Those of ``rows`` that are alone in the annotation of a collective inside their op, which has no
+        sizes; and the host rows of these annotations."""
+        host, links = self._timeline.host, self._links
+        shown = np.array([n.startswith(ANNOTATED) for n in self._timeline.names], bool)[host.name]
+        shown &= (host.kind == HostKind.ANNOTATION) & (host.args >= 0)
+        around = enclosing(self._timeline, links.launch[rows], np.flatnonzero(shown))
+        rows, around = rows[around >= 0], around[around >= 0]
+        _, place, count = np.unique(around, return_inverse=True, return_counts=True)
+        op = links.op[rows]
+        collective = np.array([family == "collective" for family in self._families], bool)
+        inside = (op >= 0) & collective[host.name[op]] & (host.start[around] >= host.start[op])
+        sizeless = np.array([cost.bytes is None for cost in self._table], bool)[self._index[rows]]
+        told = inside & sizeless & (count[place] == 1)
+        return rows[told], around[told]
 
     def _replayed(self, rows: I64) -> None:
         """What a graph launch started and nothing explains: the op around the launch is the work of none."""
@@ -201,25 +232,25 @@ class _Attacher:
     def _call_columns(self, ops: I64) -> tuple[I64, ...]:
         """What :meth:`_call_key` of each op holds, as columns."""
         host = self._timeline.host
-        related = np.full((ops.size, 4), -1, np.int64)
+        relatives = np.full((ops.size, 4), -1, np.int64)
         for at in np.flatnonzero(self._lacks_values(ops)).tolist():
             _, parent, backward = self._call_key(int(ops[at]))
-            related[at] = *parent, *backward
-        return host.name[ops].astype(np.int64), host.args[ops].astype(np.int64), *related.T
+            relatives[at] = *parent, *backward
+        return host.name[ops].astype(np.int64), host.args[ops].astype(np.int64), *relatives.T
 
     def _lacks_values(self, ops: I64) -> Mask:
         """The ops whose rows may lack what a relative has."""
         host = self._timeline.host
-        related = np.array([i for i, family in enumerate(self._families) if family in RELATED], np.int64)
-        lacking, args = among(host.name[ops], related), host.args[ops]
+        lacking, args = self._related[host.name[ops]], host.args[ops]
         valued = [i for i in distinct(args[lacking]).tolist() if i >= 0 and self._args(i)["concrete"]]
         return lacking & ~among(args, np.array(valued, np.int64))
 
     def _call_key(self, op: int) -> _CallKey:
         own = self._key(op)
-        if self._families[own[0]] not in RELATED or self._op_call(own).concrete:
+        if not self._related[own[0]] or self._op_call(own).concrete:
             return own, _NOBODY, _NOBODY
-        backward = self._backward.get(int(self._timeline.host.seq[op]), -1)
+        seq = int(self._timeline.host.seq[op])
+        backward = -1 if seq in self._doubtful else self._backward.get(seq, -1)
         return own, self._key(int(self._parents[op])), self._key(backward)
 
     def _call(self, key: _CallKey) -> tuple[OpCall, Cost]:
@@ -233,9 +264,9 @@ class _Attacher:
 
     def _typed(self, op: int, dtype: str | None) -> tuple[OpCall, Cost]:
         """The call with the element type that the name of its longest kernel tells."""
-        key = (self._key(op), dtype)
+        key = (self._call_key(op), dtype)
         if key not in self._by_type:
-            known = self._call(self._call_key(op))
+            known = self._call(key[0])
             call = typed(known[0], dtype)
             self._by_type[key] = known if call is known[0] else (call, estimate(call))
         return self._by_type[key]
@@ -262,7 +293,7 @@ class _Attacher:
         """
         host = self._timeline.host
         found: dict[int, int] = {}
-        names = [i for i, family in enumerate(self._families) if family == BACKWARD]
+        names = [i for i, name in enumerate(self._timeline.names) if is_backward(name)]
         for op in np.flatnonzero(np.isin(host.name, names) & (host.kind == HostKind.CPU_OP)).tolist():
             at = op
             while at >= 0 and not (host.seq[at] >= 0 and host.fwd_thread[at] > 0):
@@ -270,6 +301,15 @@ class _Attacher:
             if at >= 0:
                 found.setdefault(int(host.seq[at]), op)
         return found
+
+    @cached_property
+    def _doubtful(self) -> frozenset[int]:
+        """Sequence numbers that more than one concatenation carries: an op that needs no gradient has the
+        number of the next one that does."""
+        host = self._timeline.host
+        seq = host.seq[among(host.name, np.array(self._timeline.name_ids(*JOINING), np.int64))]
+        numbers, count = np.unique(seq[seq >= 0], return_counts=True)
+        return frozenset(numbers[count > 1].tolist())
 
     def _places(self, op: int, launched: I64, lengths: list[int]) -> list[int]:
         """Where the costs of an op's kernels stand, which took ``lengths`` ns."""

@@ -2,11 +2,14 @@
 
 Recordings up to 2022 hold the dims of tensors and no values: no strides, no sizes.  The result of a
 convolution is then the gradient that flows back into it, and the gradient of a weight is as large as the
-weight that the op around it was given.
+weight that the op around it was given.  Of a list of tensors they hold nothing: what ``aten::cat`` puts
+together is as large as the gradient that flows back into it, or as the parts that the backward op around it
+was given.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -17,9 +20,12 @@ from rooflight.cost.model import OpCall
 from rooflight.cost.tensor import Unknown
 
 _WEIGHT = 2
-BACKWARD = "conv_bwd"
-#: Families whose rows may lack what a relative has.
-RELATED = frozenset({"conv_fwd", "conv_dgrad", "conv_wgrad"})
+_BACKWARD = "conv_bwd"
+_CONVOLUTIONS = frozenset({"conv_fwd", "conv_dgrad", "conv_wgrad"})
+#: Ops that put a list of tensors together.
+JOINING = frozenset({"aten::cat", "aten::_cat", "aten::stack"})
+_JOINED = re.compile(r"(?:Cat|Stack)Backward\d*")
+_PARTED = re.compile(r"(?:Split|SplitWithSizes|UnsafeSplit|Unbind)Backward\d*")
 
 
 def completed(call: OpCall, parent: OpCall | None = None, backward: OpCall | None = None) -> OpCall:
@@ -31,6 +37,8 @@ def completed(call: OpCall, parent: OpCall | None = None, backward: OpCall | Non
     if call.concrete or call.output_dims is not None:
         return call
     family = _family(call)
+    if call.op in JOINING:
+        return _joined(call, parent, backward)
     if family == "conv_fwd" and _is_backward(backward):
         return _told(call, backward, lambda op: operand_order(op)[0], "dO of")
     if family == "conv_dgrad" and _is_backward(parent):
@@ -38,6 +46,16 @@ def completed(call: OpCall, parent: OpCall | None = None, backward: OpCall | Non
     if family == "conv_wgrad" and _is_backward(parent):
         return _told(call, parent, lambda _: _WEIGHT, "dims of")
     return call
+
+
+def related(op: str) -> bool:
+    """Whether rows of this op may lack what a relative has."""
+    return op in JOINING or registry.family_of(op) in _CONVOLUTIONS
+
+
+def is_backward(op: str) -> bool:
+    """Whether it is given the gradient of a result that the row of its forward op may lack."""
+    return registry.family_of(op) == _BACKWARD or _JOINED.fullmatch(op) is not None
 
 
 def typed(call: OpCall, kernel_dtype: str | None) -> OpCall:
@@ -53,7 +71,30 @@ def _family(call: OpCall | None) -> str | None:
 
 
 def _is_backward(call: OpCall | None) -> bool:
-    return _family(call) == BACKWARD
+    return _family(call) == _BACKWARD
+
+
+def _joined(call: OpCall, parent: OpCall | None, backward: OpCall | None) -> OpCall:
+    """A concatenation whose parts are not recorded, with the dims of the whole."""
+    if any(isinstance(dims, list | tuple) and dims for dims in call.dims[:1]):
+        return call
+    if backward is not None and _JOINED.fullmatch(backward.op):
+        return _told(call, backward, lambda _: 0, "dO of")
+    if parent is not None and _PARTED.fullmatch(parent.op):
+        return _told_in_parts(call, parent)
+    return call
+
+
+def _told_in_parts(call: OpCall, parent: OpCall) -> OpCall:
+    """The whole is all that the op around it was given, where each part of that is recorded."""
+    given = Arguments(parent)
+    try:
+        whole = sum(given.tensor(i).numel for i in range(len(given)))
+    except Unknown:
+        return call
+    if not given.has_types:
+        return call
+    return replace(call, output_dims=(whole,), output_source=f"dims of {parent.op}")
 
 
 def _told(call: OpCall, relative: OpCall | None, where: Callable[[str], int], what: str) -> OpCall:

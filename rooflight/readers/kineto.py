@@ -209,6 +209,12 @@ class _Reader:
                 else _joined((a.dims, a.types, a.strides, a.concrete, _extra(a)))
                 for a in args
             )
+        elif kind == HostKind.ANNOTATION:
+            # That of a collective (nccl:all_reduce) shows the tensor whose size the op around it leaves out.
+            rows.args = b.op_args.add(
+                None if a.dims is NOTHING else _joined((a.dims, a.types, NOTHING, NOTHING, NOTHING))
+                for a in (e.args for e in events)
+            )
         return rows
 
     def _gpu_rows(self, kind: int, events: list[Event], times: Times) -> GpuRows:

@@ -29,13 +29,15 @@ from rooflight.readers.kineto_rows import (
 _OPS = ("cpu_op", "operator", "Operator")
 _CALLS = ("cuda_runtime", "cuda_driver", "runtime", "Runtime", "hip_runtime", "xpu_runtime", "xpu_driver")
 _GPU = ("kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset")
-_PLAIN = ("python_function", "user_annotation")
+_ANNOTATIONS = ("user_annotation",)
+_PLAIN = ("python_function",)
 #: Nothing is read of these, whatever their phase.
 _IGNORED = ("ac2g", "fwdbwd", "gpu_user_annotation", "Trace", "overhead", "cuda_sync", "cuda_event",
             "async_cpu_to_gpu", "forward_backward")  # fmt: skip
 
 _OF_OPS = ("dims", "types", "strides", "concrete", "sequence", "fwd_thread", "record",
            "kernel_backend", "kernel_num_gb", "kernel_flop", "kernel_kwargs")  # fmt: skip
+_OF_ANNOTATIONS = ("dims", "types")
 _OF_CALLS = ("correlation",)
 _OF_GPU = tuple(f for f in Args.__struct_fields__ if f not in _OF_OPS)
 
@@ -88,6 +90,7 @@ def _union() -> Any:
 
 _WITH_ARGS = (
     (_OPS, _args("ArgsOfOps", _OF_OPS)),
+    (_ANNOTATIONS, _args("ArgsOfAnnotations", _OF_ANNOTATIONS)),
     (_CALLS, _args("ArgsOfCalls", _OF_CALLS)),
     (_GPU, _args("ArgsOfGpu", _OF_GPU)),
 )

@@ -124,7 +124,7 @@ def _row(timeline: Timeline, g: Group, verdict: Verdict, total: int) -> Kernel:
     row.kind, row.device = GpuKind(g.kind).name.lower(), timeline.device_keys[g.device]
     row.op, row.module, row.dtype = g.op, g.module, g.work.dtype
     row.input_dims, row.input_types = cut(g.dims), cut(g.types)
-    row.origin, row.cost_reason = g.origin, g.cost.reason
+    row.origin, row.cost_reason = g.origin, g.reason
     row.roof_side = g.bound.side
     row.regime, row.reason = verdict.regime, verdict.reason
     row.limiter = verdict.limiter

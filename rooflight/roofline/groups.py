@@ -35,7 +35,7 @@ class Group:
     ``total_ns``, ``flops`` and ``bytes`` are totals over the launches; ``work`` is that of one.  ``t_ns``
     is the median launch and ``bound`` that of the median work: copies of one row may differ a thousandfold
     in size, and the mean size over the median time is a rate that no launch had.  ``total_bound_ns`` is of
-    all.
+    all; ``origin`` and ``reason`` are those of the launch that is known least.
     """
 
     rows: I64
@@ -53,6 +53,7 @@ class Group:
     flops: int | None
     bytes: int | None
     origin: str
+    reason: str
     cost: Cost
     work: Work
     bound: Bound
@@ -178,6 +179,7 @@ class _Maker:
         name, roofs = self._kernels[self._name[i]], self._roofs[self._device[i]]
         costs = self._costed(i, rows)
         flops, size, link = _totals(costs)
+        weakest = max((c for c, _ in costs), key=lambda c: _ORIGIN_ORDER.index(c.origin))
         work = _work(costs[0][0], name, [None if t is None else t / count for t in (flops, size, link)])
         mean = typical = bound(work, roofs)
         if len(costs) > 1:
@@ -199,7 +201,8 @@ class _Maker:
             total_ns=self._total[i],
             flops=flops,
             bytes=size,
-            origin=max((c.origin for c, _ in costs), key=_ORIGIN_ORDER.index),
+            origin=weakest.origin,
+            reason=weakest.reason,
             cost=costs[0][0],
             work=work,
             bound=typical,
