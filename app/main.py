@@ -13,6 +13,7 @@ from app import errors, health, openapi, signin
 from app.advice import endpoints as advice
 from app.blobs import BlobStore
 from app.calibrations import endpoints as calibrations
+from app.captures import endpoints as captures
 from app.db import Database
 from app.deps import bearer
 from app.events.parquet import EventStore
@@ -31,7 +32,7 @@ from rooflight import __version__
 from rooflight.prices import read_own, with_own
 
 log = structlog.get_logger()
-RESOURCES = (projects, runs, ingest, kernels, steps, advice, jobs, hardware, calibrations)
+RESOURCES = (projects, runs, ingest, kernels, steps, advice, jobs, hardware, calibrations, captures)
 
 
 def create_app(settings: Settings, *, child: Sequence[str] = CHILD) -> FastAPI:

@@ -3,6 +3,7 @@
 from app.models.base import Base, utcnow
 from app.models.blobs import Blob
 from app.models.calibrations import CalibrationRow
+from app.models.captures import CaptureRow
 from app.models.idempotency import IdempotencyKey
 from app.models.jobs import Job
 from app.models.kernels import KernelRow
@@ -16,6 +17,7 @@ __all__ = [
     "Base",
     "Blob",
     "CalibrationRow",
+    "CaptureRow",
     "IdempotencyKey",
     "Job",
     "KernelRow",
