@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "2026_12_02_captures"
-down_revision = "2026_12_02_whatif_facts"
+down_revision = "2026_12_02_limiter"
 branch_labels = None
 depends_on = None
 
