@@ -436,7 +436,9 @@ class Rank(Struct):
     def headline(self) -> str | None:
         """The device whose parts are the headline (DEFINITIONS §16): the one that the steps name, else that
         with most kernel time, the lowest of several; ``None`` without GPU work."""
-        named = next((s.device for s in (*self.steps, *self.inferred_steps) if s.device is not None), None)
+        named = next(
+            (s.device for s in (*self.steps, *self.inferred_steps) if s.device in self.devices), None
+        )
         time = {key: d.kernel_sum_us for key, d in self.devices.items() if d.n_gpu_events}
         return named or min(time, key=lambda key: (-time[key], len(key), key), default=None)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rooflight.errors import Refused
+from rooflight.errors import Malformed, Refused
 from rooflight.prices.money import devices_used
 from rooflight.protocol import PARTS, Document, Kernel, Parts, Rank, Roofs, Step
 from rooflight.scenarios.kernels import Forecast, Move, forecast
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from rooflight.prices import Instance
 
 AS_RECORDED = Scenario()
+#: 95 years, as readers have it: longer than any recording.
+MAX_US = 3e15
 
 
 def whatif(
@@ -64,7 +66,25 @@ def whatif(
 def _rank(document: Document) -> Rank:
     if not document.ranks or not any(d.n_gpu_events for d in document.ranks[0].devices.values()):
         raise Refused("no GPU work was recorded, so there is none to move", where=document.source)
-    return document.ranks[0]
+    rank = document.ranks[0]
+    for us in _times(rank):
+        if not 0 <= us <= MAX_US:
+            raise Malformed(
+                f"not a time: {us} µs", where=document.source, hint="send the JSON of `rooflight analyze`"
+            )
+    return rank
+
+
+def _times(rank: Rank) -> Iterator[float]:
+    """All that is scaled and summed."""
+    several = [*rank.parts_us.values(), *(s.parts_us for s in (*rank.steps, *rank.inferred_steps))]
+    for parts in several:
+        if parts is not None:
+            yield from (getattr(parts, p) for p in PARTS)
+    for s in (*rank.steps, *rank.inferred_steps):
+        yield from (s.step_time_us, s.wait_us or 0.0)
+    for k in rank.kernels:
+        yield from (k.time_us, k.exclusive_us or 0.0, k.steps_exclusive_us or 0.0)
 
 
 class _Run:

@@ -18,6 +18,8 @@ from rooflight.units import NS_PER_US
 AT_ROOF, OFF_ROOF, UNKNOWN = 1.15, 1.5, 1.2
 #: Recordings count nanoseconds: less is no time.
 SHORTEST_US = 0.001
+#: No device, and no part of a kernel's time, is so many times another.
+MOST_APART = 1e6
 _KNOWN = ("compute", "memory", "latency")
 _FUSED_FAMILY = "elementwise"
 
@@ -41,7 +43,11 @@ class Bounds:
 
     @property
     def ratio(self) -> float | None:
-        return self.asked_us / self.recorded_us if self.recorded_us and self.asked_us else None
+        """``None`` too where a roof cannot be one: no device is a million times another."""
+        if not self.recorded_us or not self.asked_us:
+            return None
+        ratio = self.asked_us / self.recorded_us
+        return ratio if 1 / MOST_APART <= ratio <= MOST_APART else None
 
     def floor(self, time_us: float) -> float:
         """The least share of its time that a kernel takes.  One that beat its practical roof where it was
@@ -49,7 +55,8 @@ class Bounds:
         if self.asked_us is None or time_us < SHORTEST_US:
             return 0.0
         beaten = min(1.0, time_us / self.recorded_us) if self.recorded_us else 1.0
-        return self.asked_us / time_us * beaten
+        floor = self.asked_us / time_us * beaten
+        return floor if floor <= MOST_APART else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +190,9 @@ def _around(mid: float, spread: float) -> Range:
 def _inverse_ratio(recorded: Ceiling | None, asked: Ceiling | None) -> float | None:
     """Time over time: the rates the other way round."""
     a, b = (c.practical if c else None for c in (recorded, asked))
-    return a / b if a and b and 0 < a < math.inf and 0 < b < math.inf else None
+    if not a or not b or not (0 < a < math.inf and 0 < b < math.inf):
+        return None
+    return a / b if b / MOST_APART <= a <= b * MOST_APART else None
 
 
 def _us(ns: float | None) -> float | None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rooflight import Refused, Scenario, analyze, whatif
+from rooflight import Malformed, Refused, Scenario, analyze, whatif
 from rooflight.hardware import ceilings, find
 from rooflight.prices import Instance
 from rooflight.protocol import (
@@ -411,6 +411,42 @@ def test_instances_by_money_and_those_without_a_price_last() -> None:
 
 def test_a_withheld_verdict_marks_the_answer() -> None:
     assert whatif(a_run(withheld="truncated"), "h200-sxm").withheld == "truncated"
+
+
+@pytest.mark.parametrize("time", [-1.0, 3.1e15, 1e300])
+@pytest.mark.parametrize("where", ["part", "step", "kernel", "own", "whole"])
+def test_times_that_cannot_be_are_refused(time: float, where: str) -> None:
+    document = a_run()
+    rank = document.ranks[0]
+    assert rank.steps[0].parts_us
+    if where == "part":
+        rank.steps[0].parts_us.copy = time
+    elif where == "step":
+        rank.steps[0].step_time_us = time
+    elif where == "whole":
+        rank.parts_us["0"].host = time
+    else:
+        setattr(rank.kernels[0], {"kernel": "time_us", "own": "steps_exclusive_us"}[where], time)
+    with pytest.raises(Malformed, match="not a time"):
+        whatif(document, "h200-sxm")
+
+
+def test_a_step_of_a_device_that_is_not_there_goes_by_the_busiest() -> None:
+    document = a_run()
+    for s in document.ranks[0].steps:
+        s.device = "7"
+    assert document.ranks[0].headline == "0"
+    assert whatif(document, "h200-sxm").gpu_id == "h200-sxm"
+
+
+@pytest.mark.parametrize("rate", [1e-300, 1e280])
+def test_a_roof_a_million_times_another_is_none(rate: float) -> None:
+    """The ratio would be no number, or make the rest of the sum vanish: the kernel is unknown."""
+    odd = roofs(rate, rate)
+    for m in (move(Y, odd), move(odd, Y)):
+        f = forecast(kernel("compute"), m, AS_IS)
+        assert (f.basis, f.known) == ("unknown", False)
+        assert all(math.isfinite(v) for v in (f.factor.low, f.factor.mid, f.factor.high))
 
 
 def test_what_cannot_be_asked_is_refused() -> None:
