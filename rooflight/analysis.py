@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,8 @@ from rooflight.readers import is_execution
 from rooflight.readers.limits import DEFAULT_LIMITS, Limits
 from rooflight.results.file import Beside, FileTask, read_run
 from rooflight.results.launches import Columns
-from rooflight.results.rank import analyse_rank, gaps, launches, regrade
+from rooflight.results.modules import modules
+from rooflight.results.rank import analyse_rank, gaps, launches, phase_table, regrade
 from rooflight.results.ranks import across_ranks, collective_rows, flags, listed, split_communication
 from rooflight.results.rates import with_rates
 from rooflight.results.result import RankResult
@@ -45,12 +46,14 @@ class Analysis:
     The columns of a rank are made when they are first asked for; all have one entry per event, in order of
     their start (:func:`rooflight.results.launches.launch_columns`).  Times are ns on the recording's own
     clock, what is not known is -1, NaN or the empty text.  ``idle`` holds the gaps between GPU work likewise
-    (:func:`rooflight.results.gaps.gap_columns`).
+    (:func:`rooflight.results.gaps.gap_columns`), ``by_phase`` the work of each step by phase
+    (:func:`rooflight.results.phases.phase_columns`).
     """
 
     document: Document
     launches: Mapping[int, Columns]
     idle: Mapping[int, Columns] = field(default_factory=dict)
+    by_phase: Mapping[int, Columns] = field(default_factory=dict)
 
     @property
     def kernels(self) -> pd.DataFrame:
@@ -72,9 +75,21 @@ class Analysis:
     def gaps(self) -> pd.DataFrame:
         """Every idle gap of all ranks as a pandas frame (extra ``notebook``), in order of its start; empty
         after :func:`analyze_files`, which keeps no recording."""
-        pandas = _pandas()
-        frames = [pandas.DataFrame({"rank": rank, **columns}) for rank, columns in self.idle.items()]
-        return pandas.concat(frames, ignore_index=True) if frames else pandas.DataFrame()
+        return _stacked(self.idle)
+
+    @property
+    def phases(self) -> pd.DataFrame:
+        """The work of each step by the phase of training that launched it, as a pandas frame (extra
+        ``notebook``): over the phases each part adds up to that of the step.  Empty as :attr:`gaps` is."""
+        return _stacked(self.by_phase)
+
+    @property
+    def modules(self) -> pd.DataFrame:
+        """Every module with all that is inside it, as a pandas frame (extra ``notebook``)."""
+        rows = ((r.rank, m) for r in self.document.ranks for m in modules(r.kernels))
+        derived = ("depth", "regime", "roof_fraction")
+        columns = [{"rank": n, **asdict(m), **{d: getattr(m, d) for d in derived}} for n, m in rows]
+        return _pandas().DataFrame(columns)
 
 
 def analyze(
@@ -104,7 +119,7 @@ def analyze(
     stages = [Stages(t, options, eager, counters) for t in several]
     document = combine([analyse_rank(s) for s in stages])
     ranks = {s.timeline.meta.rank or 0: s for s in stages}
-    return Analysis(document, _Lazily(ranks, launches), _Lazily(ranks, gaps))
+    return Analysis(document, _Lazily(ranks, launches), _Lazily(ranks, gaps), _Lazily(ranks, phase_table))
 
 
 def analyze_files(
@@ -215,6 +230,12 @@ def _frame(rows: Sequence[tuple[int, Any]]) -> pd.DataFrame:
     import msgspec
 
     return _pandas().DataFrame([{"rank": rank, **msgspec.to_builtins(row)} for rank, row in rows])
+
+
+def _stacked(columns: Mapping[int, Columns]) -> pd.DataFrame:
+    pandas = _pandas()
+    frames = [pandas.DataFrame({"rank": rank, **of_rank}) for rank, of_rank in columns.items()]
+    return pandas.concat(frames, ignore_index=True) if frames else pandas.DataFrame()
 
 
 def _pandas() -> Any:

@@ -411,6 +411,7 @@ class Rank(Struct):
     attribution: list[Attribution] = field(default_factory=list)
     attribution_op_time_us: dict[str, float] = field(default_factory=dict)
     phases_us: dict[str, float] = field(default_factory=dict)
+    phase_parts_us: dict[str, Parts] = field(default_factory=dict)
     attributed_kernels: int = 0
     unattributed_us: float = 0.0
     launch_delay_us: dict[str, float | None] = field(default_factory=dict)

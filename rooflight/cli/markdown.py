@@ -9,6 +9,7 @@ from rooflight.cli.terminal import fit, safe
 from rooflight.prices.money import Money
 from rooflight.protocol import Document, Kernel, Parts, Rank
 from rooflight.report.collectives import TOP_COLLECTIVES, bandwidth, collective, of_link, slowed, slower
+from rooflight.report.cuts import ModuleRow, Phase, module_rows, phases
 from rooflight.report.money import in_words, money_of, saved, together_us
 from rooflight.report.summary import (
     WATERFALL,
@@ -24,6 +25,7 @@ from rooflight.report.summary import (
     verdict,
 )  # fmt: skip
 from rooflight.report.waits import NOTHING_OPEN, Wait, waits
+from rooflight.results.phases import WORK
 
 _NAME_WIDTH = 80
 _DASH = "–"
@@ -63,10 +65,14 @@ def _rank(rank: Rank, money: Money | None) -> Iterator[str]:
         yield from _parts(s.parts, s)
     if found := waits(rank, s):
         yield from _waits(found, s)
+    if split := phases(rank, s):
+        yield from _phases(split, s)
     if rank.findings:
         yield from _findings(rank, s, money)
     if s.kernels:
         yield from _kernels(s)
+    if tree := module_rows(rank, s, TOP_KERNELS):
+        yield from _modules(tree, s)
     if rank.communication:
         yield from _communication(rank)
 
@@ -79,6 +85,26 @@ def _parts(parts: Parts, s: Summary) -> Iterator[str]:
         if value > 0 and s.wall_us:
             yield f"| {name} | {value / 1000:.3f} | {100 * value / s.wall_us:.1f} |"
     yield f"| wall | {s.wall_us / 1000:.3f} | 100.0 |"
+    yield ""
+
+
+def _phases(found: Sequence[Phase], s: Summary) -> Iterator[str]:
+    yield f"| phase | ms {s.unit} | % | {' | '.join(WORK)} |"
+    yield f"|---|---:|---:|{'---:|' * len(WORK)}"
+    for p in found:
+        parts = " | ".join(f"{getattr(p.parts, part) / 1000:.3f}" for part in WORK)
+        yield f"| {plain(p.name)} | {p.us / 1000:.3f} | {p.share_pct:.1f} | {parts} |"
+    yield ""
+
+
+def _modules(rows: Sequence[ModuleRow], s: Summary) -> Iterator[str]:
+    yield f"| module | ms {s.unit} | % | regime | roof % | calls |"
+    yield "|---|---:|---:|---|---:|---:|"
+    for r in rows:
+        m, fraction = r.module, r.module.roof_fraction
+        roof = _number(None if fraction is None else 100 * fraction, 0)
+        name = f"{'&nbsp;&nbsp;' * r.indent}{code(m.name)}"
+        yield f"| {name} | {r.us / 1000:.3f} | {r.share_pct:.1f} | {plain(m.regime)} | {roof} | {m.count} |"
     yield ""
 
 

@@ -18,6 +18,7 @@ from rooflight.report.collectives import (
     slowed,
     slower,
 )  # fmt: skip
+from rooflight.report.cuts import phases, phases_said
 from rooflight.report.money import in_words, money_of, saved, together_us
 from rooflight.report.stragglers import Stragglers, stragglers
 from rooflight.report.summary import (
@@ -108,7 +109,7 @@ def _rank(document: Document, rank: Rank, term: Terminal) -> Iterator[str]:
     s = summarise(rank)
     yield from _headline(rank, s, term)
     if s.parts:
-        yield from _waterfall(s.parts, s, term)
+        yield from _waterfall(rank, s.parts, s, term)
     yield from _waits(waits(rank, s), s, term)
     yield from _findings(rank, s, money_of(document), term)
     yield from _kernels(s, term)
@@ -151,7 +152,7 @@ def _grade(rank: Rank, term: Terminal) -> Iterator[str]:
     )
 
 
-def _waterfall(parts: Parts, s: Summary, term: Terminal) -> Iterator[str]:
+def _waterfall(rank: Rank, parts: Parts, s: Summary, term: Terminal) -> Iterator[str]:
     step = f"{'an' if s.inferred else 'a'} {s.step} (mean of {s.times.n})"
     what = "the recording" if s.whole else step
     yield ""
@@ -167,6 +168,8 @@ def _waterfall(parts: Parts, s: Summary, term: Terminal) -> Iterator[str]:
         yield f"  {name:<14}{term.paint(drawn, GROUPS[name])}{_in_column(value, s.decimals):>9} ms{share:>8}"
         start += value
     yield "  solid: the device works; shaded: it waits"
+    if said := phases_said(phases(rank, s), s.decimals):
+        yield from _below(f"by phase: {said}", term, 2)
 
 
 def _waits(found: Sequence[Wait], s: Summary, term: Terminal) -> Iterator[str]:

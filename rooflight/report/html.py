@@ -20,6 +20,7 @@ from rooflight.report.advice import advice
 from rooflight.report.bars import HATCH
 from rooflight.report.chart import chart
 from rooflight.report.communication import communication
+from rooflight.report.cuts import cuts
 from rooflight.report.headline import headline
 from rooflight.report.kernels import kernels
 from rooflight.report.library import plotly_js
@@ -82,6 +83,7 @@ def _sections(document: Document, rank: Rank, options: Options) -> Iterator[Html
     yield tag("div", left, advice(rank, s, cost, held), cls="cols")
     yield chart(document, rank)
     yield table
+    yield cuts(rank, s)
     yield communication(rank, s)
     yield ranks(document, rank)
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from rooflight.attribution.intervals import measure, union
 from rooflight.attribution.launches import Links
-from rooflight.attribution.phases import PHASES, phases
+from rooflight.attribution.phases import PHASES
 from rooflight.attribution.replays import GRAPH_LAUNCHES
 from rooflight.protocol import Attribution, LaunchDelay
 from rooflight.roofline.groups import Group
-from rooflight.trace.tables import GpuKind, HostKind, among, distinct, rows_by
+from rooflight.trace.tables import I8, GpuKind, HostKind, among, distinct, rows_by
 from rooflight.trace.timeline import Timeline
 from rooflight.units import us
 
@@ -29,12 +29,12 @@ def attribution_rows(groups: Sequence[Group]) -> list[Attribution]:
     return sorted(rows, key=lambda r: (-r.time_us, r.kernel, r.op or ""))
 
 
-def phases_us(timeline: Timeline, links: Links) -> dict[str, float]:
-    """Kernel time by the phase that launched it; phases without any are left out."""
+def phases_us(timeline: Timeline, of: I8) -> dict[str, float]:
+    """Kernel time by the phase that launched it, ``of`` each GPU event; phases without any are left out."""
     gpu, rows = timeline.gpu, timeline.valid_gpu
     kernels = rows[gpu.kind[rows] == GpuKind.KERNEL]
     time = np.zeros(len(PHASES), np.int64)
-    np.add.at(time, phases(timeline, links)[kernels], gpu.end[kernels] - gpu.start[kernels])
+    np.add.at(time, of[kernels], gpu.end[kernels] - gpu.start[kernels])
     return {phase: us(ns) for phase, ns in zip(PHASES, time.tolist(), strict=True) if ns}
 
 

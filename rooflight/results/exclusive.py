@@ -120,9 +120,14 @@ def _owners(timeline: Timeline, groups: Groups, p: Partition, is_comm: Mask) -> 
     ]
 
 
-def _exposed(timeline: Timeline, of: I64, rows: I64, exposed: Set) -> Owners:
-    """The exposed instants of events of one kind, each with the group of the first that started."""
+def _exposed(timeline: Timeline, of: I64, rows: I64, where: Set) -> Owners:
+    pieces, owner = exposed(timeline, rows, where)
+    return Owners(pieces[:, 0], pieces[:, 1], of[owner])
+
+
+def exposed(timeline: Timeline, rows: I64, where: Set) -> tuple[Set, I64]:
+    """The exposed instants of events of one kind, each with the event that has it: the first that started."""
     gpu = timeline.gpu
     own = owned(gpu.start[rows], gpu.end[rows], np.zeros(rows.size, np.int64))
-    pieces, at = cut(exposed, own.start, own.end)
-    return Owners(pieces[:, 0], pieces[:, 1], of[rows[own.owner[at]]])
+    pieces, at = cut(where, own.start, own.end)
+    return pieces, rows[own.owner[at]]

@@ -21,6 +21,7 @@ from rooflight.results.devices import device_figures
 from rooflight.results.gaps import gap_columns
 from rooflight.results.idle import idle_rows
 from rooflight.results.launches import Columns, launch_columns
+from rooflight.results.phases import phase_columns, phase_rows
 from rooflight.results.result import Exposed, RankResult
 from rooflight.results.stages import Stages
 from rooflight.results.steps import parts_us, step_row
@@ -59,6 +60,11 @@ def launches(s: Stages) -> Columns:
 def gaps(s: Stages) -> Columns:
     """The idle gaps of the recording in columns."""
     return gap_columns(s.timeline, s.links, s.gaps, s.idle, s.spans)
+
+
+def phase_table(s: Stages) -> Columns:
+    """The steps of the recording by phase, in columns."""
+    return phase_columns(s.phase_parts, s.spans)
 
 
 def regrade(result: RankResult, missing_ranks: int) -> None:
@@ -115,7 +121,8 @@ def _attribution(rank: Rank, s: Stages) -> None:
         if row.op is not None:
             so_far = rank.attribution_op_time_us.get(row.op, 0.0)
             rank.attribution_op_time_us[row.op] = round(so_far + row.time_us, 3)
-    rank.phases_us = phases_us(timeline, s.links)
+    rank.phases_us = phases_us(timeline, s.phases)
+    rank.phase_parts_us = phase_rows(s.phase_parts)
     rank.launch_delay_us, rank.launch_delay = s.delays.by_kernel, s.delays.summary
     rank.host_api_us = us(host_api_ns(timeline))
     known = [k.flops for k in rank.kernels if k.flops is not None and k.kind == "kernel"]

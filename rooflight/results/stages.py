@@ -12,6 +12,7 @@ import numpy as np
 from rooflight.attribution.idle import HostActivity
 from rooflight.attribution.inferred import InferredSteps, infer_steps
 from rooflight.attribution.launches import Links, link
+from rooflight.attribution.phases import phases
 from rooflight.attribution.replays import Replays, named_replays
 from rooflight.attribution.steps import StepSpan, find_steps
 from rooflight.cost.elsewhere import from_elsewhere
@@ -36,13 +37,14 @@ from rooflight.results.devices import kernel_sum
 from rooflight.results.exclusive import Exclusive, exclusive, with_exclusive
 from rooflight.results.findings import Advice, advice
 from rooflight.results.kernels import kernel_rows, verdicts
+from rooflight.results.phases import phase_parts
 from rooflight.results.roofs import DeviceRoofs, device_roofs
 from rooflight.results.steps import StepFigures, bounds, step_figures
 from rooflight.results.stretches import Gaps, Stretches, gaps_within, stretches
 from rooflight.results.work import work_done
 from rooflight.roofline.groups import Groups, group_launches
 from rooflight.trace.counters import CounterFile
-from rooflight.trace.tables import GpuKind, HostKind, Mask, distinct
+from rooflight.trace.tables import I8, I64, GpuKind, HostKind, Mask, distinct
 from rooflight.trace.timeline import Timeline
 
 #: Every step has parts on every device; one process has a handful of these and some thousand steps.
@@ -204,15 +206,33 @@ class Stages:
     @cached_property
     def partitions(self) -> dict[int, Partition]:
         """Where the time goes, by device."""
-        part = np.array([RANK.get(v.regime, RANK["unknown"]) for v in self.regimes] or [0], np.int64)
         activity = HostActivity(self.timeline)
-        of_event = part[self.groups.of_event]
         return {
             d: partition(
-                self.timeline, self.links, self.spans, d, of_event, self.is_comm, self.window, activity
+                self.timeline, self.links, self.spans, d, self._part, self.is_comm, self.window, activity
             )
             for d in range(len(self.timeline.device_keys))
         }
+
+    @cached_property
+    def _part(self) -> I64:
+        """Row-aligned with the GPU events: the part of every kernel that is not communication."""
+        part = np.array([RANK.get(v.regime, RANK["unknown"]) for v in self.regimes] or [0], np.int64)
+        return part[self.groups.of_event]
+
+    @cached_property
+    def phases(self) -> I8:
+        """Row-aligned with the GPU events: the phase of training that launched each."""
+        return phases(self.timeline, self.links)
+
+    @cached_property
+    def phase_parts(self) -> dict[tuple[str, str], I64]:
+        """The work of the headline's device by phase and part, in each step, without steps in all."""
+        if self.headline is None:
+            return {}
+        start, end = bounds(self.spans) if self.spans else (np.array([t], np.int64) for t in self.window)
+        p = self.partitions[self.headline]
+        return phase_parts(self.timeline, self.phases, p, self._part, self.is_comm, start, end)
 
     @cached_property
     def gaps(self) -> dict[int, Gaps]:
