@@ -39,6 +39,7 @@ RULES = (
     "unfused_optimizer",
     "graph_breaks",
     "straggler",
+    "uneven_experts",
     "recording_options",
 )
 

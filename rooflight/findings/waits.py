@@ -5,15 +5,41 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+#: From here on shares are uneven: the largest over the mean.
+LEAST_RATIO = 1.25
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """What a rank's all-to-alls share out: in ``uneven`` of ``exchanges`` the largest share is at least
+    ``LEAST_RATIO`` times the mean, ``ratio`` times in their median.
+
+    ``heaviest`` is the rank that has it most often (``times``), ``None`` where only this rank's own split is
+    known.  ``time_ns`` is the exposed time of the uneven ones and of the waiting for that rank, within the
+    steps; of it ``moving_ns`` and ``waiting_ns`` rest on the unevenness.  ``experts`` is the longest time of
+    grouped products of a rank over the mean of the ranks.
+    """
+
+    exchanges: int
+    uneven: int
+    ratio: float
+    heaviest: int | None
+    times: int
+    time_ns: int
+    moving_ns: float
+    waiting_ns: float
+    experts: float | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class Waits:
     """How one rank waits for another.
 
-    ``straggler`` is the rank that came last most often in the collectives that this rank (``rank``) took
+    ``straggler`` is the rank for which this rank (``rank``) waited most often in the collectives that it took
     part in: in ``last`` of ``collectives``.  ``steps`` are the numbers of the counted steps, ``wait_ns`` the
-    exposed communication of each before the last rank had arrived, ``wall_ns`` the length of them all.
-    ``groups`` are places of the rank's communication kernels in its kernel table.
+    exposed communication of each before that one had arrived, ``wall_ns`` the length of them all.
+    ``groups`` are places of the rank's communication kernels in its kernel table.  ``shares`` are those of
+    its all-to-alls; a rank alone has no straggler but itself.
     """
 
     rank: int
@@ -24,6 +50,7 @@ class Waits:
     wait_ns: Sequence[float]
     wall_ns: float
     groups: tuple[int, ...] = ()
+    shares: Shares | None = None
 
     @property
     def counted(self) -> int:

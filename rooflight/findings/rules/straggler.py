@@ -25,8 +25,8 @@ _SHOWN = 3
     "are known only as well as the clocks agree.",
 )
 def straggler(waits: Waits) -> Iterator[Found]:
-    """Of at least four collectives that a rank took part in, another rank came last in more than half: the
-    exposed communication before the last one arrived."""
+    """Of at least four collectives that a rank took part in, it waited in more than half for the same other
+    rank, which came last: the exposed communication before that one arrived."""
     rare = waits.collectives < _FEWEST or waits.last <= _MOST * waits.collectives
     if rare or waits.straggler == waits.rank:
         return
