@@ -1,23 +1,26 @@
 """The JSON of a comparison; the meaning of every field is in docs/compare.md.
 
-Times are µs with three decimals.  The fractions behind them add up exactly, what is printed to half a
-nanosecond each.
+Times are µs with three decimals.  They add up exactly, as the fractions behind them do.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 
 from msgspec import Struct, field
 
 from rooflight.comparison.comparability import comparable
 from rooflight.comparison.comparison import Change, Comparison, GroupChange
-from rooflight.comparison.groups import Group
+from rooflight.comparison.groups import Group, Key
+from rooflight.comparison.rounding import whole
 from rooflight.comparison.side import Side
 from rooflight.comparison.words import headline
 from rooflight.units import us
 
 SCHEMA_VERSION = 1
+#: Whole ns of groups by part.
+_Times = Mapping[Key, dict[str, int]]
 
 
 class ComparedRun(Struct):
@@ -114,6 +117,7 @@ class ComparisonDocument(Struct):
 
 def document_of(c: Comparison) -> ComparisonDocument:
     """The comparison as it is printed and sent."""
+    a, b = whole(c.a), whole(c.b)
     return ComparisonDocument(
         schema_version=SCHEMA_VERSION,
         basis=basis(c),
@@ -122,10 +126,10 @@ def document_of(c: Comparison) -> ComparisonDocument:
         notes=[ComparabilityNote(n.code, n.weight, n.words, n.a, n.b) for n in c.notes],
         a=_run(c.a),
         b=_run(c.b),
-        total=_change(c.total),
-        parts={p: _change(x) for p, x in c.parts.items()},
-        kernels=[_kernel_change(g) for g in c.groups],
-        rest_us={p: us_of(x) for p, x in c.rest.items()},
+        total=_change(c.total, a.total, b.total),
+        parts={p: _change(x, a.parts[p], b.parts[p]) for p, x in c.parts.items()},
+        kernels=[_kernel_change(g, a.groups, b.groups) for g in c.groups],
+        rest_us={p: us(b.rest[p] - a.rest[p]) for p in c.rest},
     )
 
 
@@ -163,12 +167,12 @@ def _run(s: Side) -> ComparedRun:
     )
 
 
-def _change(c: Change) -> ChangeRow:
+def _change(c: Change, a_ns: int, b_ns: int) -> ChangeRow:
     shift = c.significance.shift
     return ChangeRow(
-        a_us=us_of(c.a),
-        b_us=us_of(c.b),
-        difference_us=us_of(c.difference),
+        a_us=us(a_ns),
+        b_us=us(b_ns),
+        difference_us=us(b_ns - a_ns),
         difference_pct=None if not c.a else round(float(100 * c.difference / c.a), 2),
         significance=c.significance.verdict,
         p=c.significance.p,
@@ -179,19 +183,29 @@ def _change(c: Change) -> ChangeRow:
     )
 
 
-def _kernel_change(g: GroupChange) -> KernelChange:
+def _kernel_change(g: GroupChange, a_ns: _Times, b_ns: _Times) -> KernelChange:
+    a, b = _own(g.pair.a, a_ns), _own(g.pair.b, b_ns)
+    difference, duration = sum(b.values()) - sum(a.values()), round(g.duration_effect)
+    if not g.count_effect:
+        duration = difference
+    elif not g.duration_effect:
+        duration = 0
     return KernelChange(
         match=g.pair.match,
-        a=None if g.pair.a is None else _kernel(g.pair.a),
-        b=None if g.pair.b is None else _kernel(g.pair.b),
-        difference_us=us_of(g.difference),
-        count_effect_us=us_of(g.count_effect),
-        duration_effect_us=us_of(g.duration_effect),
-        parts_us={p: us_of(x) for p, x in g.by_part.items()},
+        a=None if g.pair.a is None else _kernel(g.pair.a, sum(a.values())),
+        b=None if g.pair.b is None else _kernel(g.pair.b, sum(b.values())),
+        difference_us=us(difference),
+        count_effect_us=us(difference - duration),
+        duration_effect_us=us(duration),
+        parts_us={p: us(b.get(p, 0) - a.get(p, 0)) for p in g.by_part},
     )
 
 
-def _kernel(g: Group) -> ComparedKernel:
+def _own(g: Group | None, times: _Times) -> dict[str, int]:
+    return {} if g is None else times[g.key]
+
+
+def _kernel(g: Group, ns: int) -> ComparedKernel:
     row = g.row
     return ComparedKernel(
         name=row.name,
@@ -204,7 +218,7 @@ def _kernel(g: Group) -> ComparedKernel:
         input_types=row.input_types,
         kind=row.kind,
         calls=round(float(g.calls), 6),
-        time_us=us_of(g.ns),
+        time_us=us(ns),
         call_us=_us(g.call_ns),
         launch_us=_us(g.launch_ns),
         flops=None if g.flops is None else round(g.flops),

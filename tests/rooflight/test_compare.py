@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import rooflight
 from rooflight.comparison import Comparison, GroupChange, compare, document
 from rooflight.comparison.alignment import MATCHES
+from rooflight.comparison.rounding import apportioned
 from rooflight.errors import Malformed, Refused
 from rooflight.protocol import (
     PARTS,
@@ -117,6 +118,15 @@ def test_a_third_of_a_nanosecond_is_not_lost():
     )
     assert c.total.difference == c.parts["host"].difference == Fraction(-1, 3)
     assert c.document.parts["host"].difference_us == 0.0, "printed to the nearest nanosecond"
+
+
+def test_thirds_of_a_nanosecond_add_up_in_the_json_too():
+    """Means of 1/3, 1/3 and 4/3 ns are 2 together: each is rounded down to 0, 0 and 1, and the first gets the
+    one that is left."""
+    thirds = {p: Fraction(n, 3) for p, n in (("x", 1), ("y", 1), ("z", 4))}
+    assert apportioned(thirds, 2) == {"x": 1, "y": 0, "z": 1}
+    assert apportioned({"x": Fraction(2, 3), "y": Fraction(4)}, 5) == {"x": 1, "y": 4}
+    assert apportioned({}, 0) == {}
 
 
 def test_every_rank_weighs_the_same_whatever_number_of_steps_it_has():

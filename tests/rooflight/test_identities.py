@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rooflight import read
 from rooflight.analysis import Options, analyze
 from rooflight.comparison import compare
+from rooflight.comparison.document import ComparisonDocument
 from rooflight.errors import Refused
 from rooflight.protocol import Calibration, Ceiling, Document, decode, encode
 from rooflight.roofline.bounds import bound
@@ -229,6 +230,21 @@ def test_a_comparison_adds_up_and_turns_around(one: list[Event], other: list[Eve
             by_part[p] += difference
     assert {p: by_part[p] for p in WORK} == {p: c.parts[p].difference for p in WORK}
     assert set(c.rest.values()) == {0}, "every instant of work is some row's"
+    printed(c.document, back.document)
+
+
+def printed(c: ComparisonDocument, back: ComparisonDocument) -> None:
+    """What is printed adds up too, to the last digit, in both directions."""
+    for side in ("a_us", "b_us", "difference_us"):
+        assert sum(ns(getattr(x, side)) for x in c.parts.values()) == ns(getattr(c.total, side))
+    assert ns(c.total.difference_us) == ns(c.total.b_us) - ns(c.total.a_us) == -ns(back.total.difference_us)
+    assert [-ns(k.difference_us) for k in back.kernels] == [ns(k.difference_us) for k in c.kernels]
+    for p in WORK:
+        rows = sum(ns(k.parts_us.get(p, 0)) for k in c.kernels)
+        assert rows + ns(c.rest_us[p]) == ns(c.parts[p].difference_us)
+    for k in c.kernels:
+        assert ns(k.count_effect_us) + ns(k.duration_effect_us) == ns(k.difference_us)
+        assert sum(map(ns, k.parts_us.values())) == ns(k.difference_us)
 
 
 # --- another device --------------------------------------------------------------------------------
