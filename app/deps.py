@@ -12,9 +12,12 @@ from app.blobs import BlobStore
 from app.db import Database, ReadSession
 from app.events.parquet import EventStore
 from app.principal import Principal
+from app.problems import TooNew
 from app.security import Signer
 from app.settings import Settings
+from rooflight.client import SCHEMA
 from rooflight.prices import Instance
+from rooflight.protocol import SCHEMA_VERSION
 
 # The door has read the header already; this one only tells OpenAPI about it.
 bearer = Security(
@@ -64,6 +67,19 @@ async def read_session(request: Request) -> AsyncIterator[ReadSession]:
 
 
 Listed = Annotated[tuple[Instance, ...], Depends(_listed)]
+
+
+def speaks(request: Request) -> None:
+    """Tell a sender that is too new for this server so, before its push is looked at."""
+    told = request.headers.get(SCHEMA, "")
+    if told.isdecimal() and int(told[:9]) > SCHEMA_VERSION:
+        raise TooNew(
+            f"the sender speaks schema {told[:9]}, this server {SCHEMA_VERSION}",
+            where=f"header {SCHEMA}",
+            hint="upgrade the server; an agent keeps what it has until then",
+        )
+
+
 Db = Annotated[Database, Depends(_database)]
 ReadSettings = Annotated[Settings, Depends(_settings)]
 Blobs = Annotated[BlobStore, Depends(_blobs)]

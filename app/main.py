@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import structlog
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 
 from app import errors, health, openapi, signin
 from app.advice import endpoints as advice
@@ -15,10 +15,11 @@ from app.blobs import BlobStore
 from app.calibrations import endpoints as calibrations
 from app.captures import endpoints as captures
 from app.db import Database
-from app.deps import bearer
+from app.deps import bearer, speaks
 from app.events.parquet import EventStore
 from app.hardware import endpoints as hardware
 from app.health import Metrics, Watch
+from app.inflate import Inflate
 from app.ingest import endpoints as ingest
 from app.jobs import endpoints as jobs
 from app.jobs.runner import CHILD, Runner
@@ -28,11 +29,24 @@ from app.runs import endpoints as runs
 from app.security import Door, Signer
 from app.settings import Settings
 from app.steps import endpoints as steps
+from app.telemetry import endpoints as telemetry
 from rooflight import __version__
 from rooflight.prices import read_own, with_own
 
 log = structlog.get_logger()
-RESOURCES = (projects, runs, ingest, kernels, steps, advice, jobs, hardware, calibrations, captures)
+RESOURCES = (
+    projects,
+    runs,
+    ingest,
+    kernels,
+    steps,
+    advice,
+    jobs,
+    hardware,
+    calibrations,
+    captures,
+    telemetry,
+)
 
 
 def create_app(settings: Settings, *, child: Sequence[str] = CHILD) -> FastAPI:
@@ -51,7 +65,7 @@ def create_app(settings: Settings, *, child: Sequence[str] = CHILD) -> FastAPI:
     app.state.signer, app.state.metrics = Signer(settings.signing_key()), Metrics()
     app.state.runner = Runner(database, settings, child)
     app.state.instances = with_own() if settings.prices is None else with_own(read_own(settings.prices))
-    api = APIRouter(prefix="/api/v1", dependencies=[bearer])
+    api = APIRouter(prefix="/api/v1", dependencies=[bearer, Depends(speaks)])
     for resource in RESOURCES:
         api.include_router(resource.router)
     app.include_router(api)
@@ -61,6 +75,7 @@ def create_app(settings: Settings, *, child: Sequence[str] = CHILD) -> FastAPI:
     errors.install(app)
     app.openapi = lambda: openapi.describe(app)  # type: ignore[method-assign]
     app.add_middleware(errors.Net)
+    app.add_middleware(Inflate, settings=settings)
     app.add_middleware(Door, settings=settings, database=database, signer=app.state.signer)
     app.add_middleware(Watch, metrics=app.state.metrics)
     return app

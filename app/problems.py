@@ -4,7 +4,8 @@ ServiceError
 ├── NotFound          there is no such thing, or not for this caller
 ├── Conflict          it contradicts what is stored
 ├── Unauthorized      who are you
-└── Forbidden         not you
+├── Forbidden         not you
+└── TooNew            the sender is newer than this server
 """
 
 from __future__ import annotations
@@ -64,6 +65,12 @@ class Forbidden(ServiceError):  # noqa: N818
     """Valid credentials, but not for this."""
 
     status = 403
+
+
+class TooNew(ServiceError):  # noqa: N818
+    """The sender speaks a newer protocol than this server."""
+
+    status = 426
 
 
 def problem_of(error: Exception) -> Problem:

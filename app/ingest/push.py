@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from app.ingest.storable import storable
-from rooflight.errors import Malformed, ProtocolMismatch, Refused
+from app.ingest.storable import read_json, storable
+from rooflight.errors import ProtocolMismatch, Refused
 from rooflight.protocol import ORIGINS, REGIMES, SCHEMA_VERSION, Document, Flag, Kernel, Rank, Roofs
 from rooflight.units import us
 
@@ -44,7 +43,7 @@ class _Given(msgspec.Struct):
 
 def parse(body: bytes) -> tuple[Document, Launches]:
     """The document of a push and the launches it tells; :class:`Refused` names field and fault."""
-    given = storable(_json(body))
+    given = storable(read_json(body, "an analysis"))
     if not isinstance(given, dict):
         raise Refused(
             "an analysis is a JSON object", where="the body", hint="send the JSON of `rooflight analyze`"
@@ -52,25 +51,6 @@ def parse(body: bytes) -> tuple[Document, Launches]:
     if "ranks" not in given and "kernels" in given:
         return _of_kernels(given)
     return _of_analysis(given), {}
-
-
-def _json(body: bytes) -> Any:
-    try:
-        return msgspec.json.decode(body)
-    except msgspec.DecodeError as e:
-        return _lenient(body, e)
-    except RecursionError as e:
-        raise Malformed("nested too deep to be an analysis", where="the body") from e
-
-
-def _lenient(body: bytes, error: msgspec.DecodeError) -> Any:
-    """Read once more what the strict reader refused, so that a NaN can be named by its field."""
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError) as e:
-        raise Malformed(f"not JSON: {error}", where="the body", hint="send strict JSON in UTF-8") from e
-    storable(value)
-    return value
 
 
 def _of_analysis(given: dict[str, Any]) -> Document:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
+import msgspec
+
 from app.text import clean
-from rooflight.errors import Refused
+from rooflight.errors import Malformed, Refused
 
 MAX_DEPTH = 64
 MAX_TEXT = 65_536
@@ -15,6 +18,26 @@ MAX_NUMBER = 1e30
 #: Below it a number is nothing, or a division by it would overflow.
 MIN_NUMBER = 1e-30
 _INT_MAX = 2**63 - 1
+
+
+def read_json(body: bytes, what: str) -> Any:
+    """The JSON of ``what`` was pushed; :class:`Refused` names the field of a number that is none."""
+    try:
+        return msgspec.json.decode(body)
+    except msgspec.DecodeError as e:
+        return _lenient(body, e)
+    except RecursionError as e:
+        raise Malformed(f"nested too deep to be {what}", where="the body") from e
+
+
+def _lenient(body: bytes, error: msgspec.DecodeError) -> Any:
+    """Read once more what the strict reader refused, so that a NaN can be named by its field."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError) as e:
+        raise Malformed(f"not JSON: {error}", where="the body", hint="send strict JSON in UTF-8") from e
+    storable(value)
+    return value
 
 
 def storable(value: Any, where: str = "", depth: int = 0) -> Any:

@@ -120,7 +120,7 @@ def test_every_error_is_described_as_a_problem(description: dict[str, Any]) -> N
 
 def test_every_post_takes_an_idempotency_key(description: dict[str, Any]) -> None:
     posts = {p: o["post"] for p, o in description["paths"].items() if "post" in o}
-    assert len(posts) == 6
+    assert len(posts) == 7
     for path, operation in posts.items():
         assert "Idempotency-Key" in [p["name"] for p in operation["parameters"]], path
 
@@ -148,6 +148,8 @@ def test_what_the_contract_promises_is_there(description: dict[str, Any]) -> Non
         "/api/v1/hardware/instances",
         "/api/v1/calibrations",
         "/api/v1/captures",
+        *(f"/api/v1/{name}" for name in ("telemetry", "fleet", "hosts", "devices")),
+        "/api/v1/devices/{device}/telemetry",
         "/healthz",
         "/readyz",
         "/metrics",
