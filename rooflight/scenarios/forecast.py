@@ -25,6 +25,7 @@ from rooflight.scenarios.start import starts
 from rooflight.scenarios.steps import part_factors, wall
 from rooflight.scenarios.target import SIZES, Retyped, roofs_of
 from rooflight.scenarios.words import assumptions
+from rooflight.scenarios.world import MOST_RANKS, RankStep, together, without_waiting
 
 if TYPE_CHECKING:
     from rooflight.analysis import Analysis
@@ -43,7 +44,8 @@ def whatif(
     money: Money | None = None,
     instances: Iterable[Instance] | None = None,
 ) -> WhatIf:
-    """What the first rank of an analysed run would take in ``scenario``, on ``gpu`` if one is named.
+    """What an analysed run would take in ``scenario``, on ``gpu`` if one is named: its kernels are those of
+    the first rank, its steps those of the slowest one, of at most sixteen.
 
     ``money`` prices a step; ``instances`` are compared by what a step costs on each.  Raises
     :class:`~rooflight.errors.Refused` for an unknown GPU or dtype, and for a run without GPU work.
@@ -52,27 +54,37 @@ def whatif(
     asked = scenario if gpu is None else replace(scenario, gpu=gpu)
     if asked.dtype is not None and asked.dtype not in SIZES:
         raise Refused(f"unknown dtype {asked.dtype[:40]!r}", hint=f"one of {', '.join(SIZES)}")
-    rank = _rank(document)
-    found = _Run(document, rank, asked).answer(money)
+    ranks = _ranks(document)
+    found = _Run(document, ranks, asked).answer(money)
     if instances is not None:
         found.instances = by_cost(
             instances,
-            lambda gpu_id: _Run(document, rank, replace(asked, gpu=gpu_id)).step(),
+            lambda gpu_id: _Run(document, ranks, replace(asked, gpu=gpu_id)).step(),
             found.devices,
         )
     return found
 
 
-def _rank(document: Document) -> Rank:
-    if not document.ranks or not any(d.n_gpu_events for d in document.ranks[0].devices.values()):
+def _ranks(document: Document) -> list[Rank]:
+    """The first rank, and of the others with GPU work those that have most to do themselves."""
+    if not document.ranks or not _has_work(document.ranks[0]):
         raise Refused("no GPU work was recorded, so there is none to move", where=document.source)
-    rank = document.ranks[0]
-    for us in _times(rank):
+    for us in (us for rank in document.ranks for us in _times(rank)):
         if not 0 <= us <= MAX_US:
             raise Malformed(
                 f"not a time: {us} µs", where=document.source, hint="send the JSON of `rooflight analyze`"
             )
-    return rank
+    first, *others = document.ranks
+    others = sorted(filter(_has_work, others), key=lambda r: (-_own_us(r), r.rank))
+    return [first, *others[: MOST_RANKS - 1]]
+
+
+def _has_work(rank: Rank) -> bool:
+    return any(d.n_gpu_events for d in rank.devices.values())
+
+
+def _own_us(rank: Rank) -> float:
+    return sum(s.step_time_us - (s.wait_us or 0.0) for s in rank.steps or rank.inferred_steps)
 
 
 def _times(rank: Rank) -> Iterator[float]:
@@ -88,10 +100,12 @@ def _times(rank: Rank) -> Iterator[float]:
 
 
 class _Run:
-    """One rank in one scenario."""
+    """A run in one scenario, seen from its first rank."""
 
-    def __init__(self, document: Document, rank: Rank, scenario: Scenario) -> None:
+    def __init__(self, document: Document, ranks: Sequence[Rank], scenario: Scenario) -> None:
+        rank, *others = ranks
         self._document, self._rank, self._scenario = document, rank, scenario
+        self._others = [_Run(document, [other], scenario) for other in others]
         other = None if scenario.gpu is None else roofs_of(scenario.gpu)
         self._moves = {d: _move(rank.roofs.get(d, Roofs()), other, scenario.dtype) for d in rank.devices}
         self._headline = rank.headline or next(iter(rank.devices))
@@ -130,9 +144,14 @@ class _Run:
             cost_per_step=cost(mean, usd, devices),
             usd_per_gpu_hour=usd,
             devices=devices,
-            assumptions=list(assumptions(self._scenario, moved=not move.same, fallback=fallback)),
+            assumptions=list(
+                assumptions(
+                    self._scenario, moved=not move.same, fallback=fallback, several=bool(self._others)
+                )
+            ),
             withheld=self._rank.verdict_withheld,
             gpu_id=move.asked.gpu_id,
+            ranks=1 + len(self._others),
         )
 
     def _move_of(self, k: Kernel) -> Move:
@@ -158,19 +177,20 @@ class _Run:
         return total, recorded, unknown
 
     def _steps(self) -> list[StepForecast]:
+        return together([run.own_steps() for run in (self, *self._others)])
+
+    def own_steps(self) -> list[RankStep]:
+        """The steps of this rank alone."""
         steps = self._rank.steps or self._rank.inferred_steps
-        return [
-            StepForecast(s.n, s.step_time_us, self._step(s, s.parts_us))
-            for s in steps
-            if s.parts_us is not None
-        ]
+        return [self._step(s, s.parts_us) for s in steps if s.parts_us is not None]
 
-    def _step(self, step: Step, parts: Parts) -> Range:
-        return self._wall(parts, steps=True, wait_us=step.wait_us)
+    def _step(self, step: Step, parts: Parts) -> RankStep:
+        own, wait = without_waiting(parts, step.wait_us)
+        return RankStep(step.n, step.step_time_us, wait, self._wall(own, steps=True))
 
-    def _wall(self, parts: Parts, *, steps: bool, wait_us: float | None = None) -> Range:
+    def _wall(self, parts: Parts, *, steps: bool) -> Range:
         factors = self._in_steps if steps else self._in_all
-        return wall(parts, factors, self._scenario, self._rank.devices[self._headline], wait_us)
+        return wall(parts, factors, self._scenario, self._rank.devices[self._headline])
 
     @cached_property
     def _in_steps(self) -> dict[str, Range]:

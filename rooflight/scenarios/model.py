@@ -109,9 +109,10 @@ class InstanceCost(Struct):
 
 
 class WhatIf(Struct):
-    """The answer for the first rank of a document, on the GPU with ``gpu_id`` in the catalogue.
+    """The answer for a document, on the GPU with ``gpu_id`` in the catalogue.
 
-    ``kernel_time_us`` sums its kernels, ``step_time_us`` is the mean over its steps, ``recording_us`` the
+    Kernels and recording are those of the first rank, a step is that of the slowest of ``ranks``.
+    ``kernel_time_us`` sums the kernels, ``step_time_us`` is the mean over the steps, ``recording_us`` the
     whole recording on the device with most kernel time; the ``recorded_*`` are what they were.
     ``unknown_share`` is the percentage of ``kernel_time_us.mid`` that rests on unknowns.  ``cost_per_step``
     is in USD, for ``devices`` devices.  ``withheld`` is the reason why the recording allows no verdict:
@@ -139,3 +140,4 @@ class WhatIf(Struct):
     withheld: str | None = None
     instances: list[InstanceCost] | None = None
     gpu_id: str | None = None
+    ranks: int = 1

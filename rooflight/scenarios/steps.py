@@ -36,16 +36,14 @@ def wall(
     factors: Mapping[str, Range],
     scenario: Scenario,
     device: DeviceFigures | None,
-    wait_us: float | None = None,
 ) -> Range:
-    """The wall time of ``parts``: kernels, communication and copies scaled, causes of idle time kept.
-    ``wait_us`` is what communication only waits for the last rank."""
+    """The wall time of ``parts``: kernels, communication and copies scaled, causes of idle time kept."""
     scaled = {p: _scaled(parts, p, factors) for p in PARTS}
     if scenario.input_ready:
         scaled["input"] = _NONE
     if scenario.overlapped:
         kernels = _sum([scaled[p] for p in KERNEL_PARTS])
-        scaled["communication"] = _hidden(scaled["communication"], kernels, device, wait_us or 0.0)
+        scaled["communication"] = _hidden(scaled["communication"], kernels, device)
     return _sum(list(scaled.values()))
 
 
@@ -54,15 +52,14 @@ def _scaled(parts: Parts, part: str, factors: Mapping[str, Range]) -> Range:
     return recorded if part in IDLE_PARTS else recorded.each(factors.get(part, exactly(1.0)))
 
 
-def _hidden(exposed: Range, kernels: Range, device: DeviceFigures | None, wait_us: float) -> Range:
-    """What stays exposed when kernels hide as much as they are long and hide nothing else already; what
-    waits for another rank no kernel hides."""
+def _hidden(exposed: Range, kernels: Range, device: DeviceFigures | None) -> Range:
+    """What stays exposed when kernels hide as much as they are long and hide nothing else already."""
     hidden = max(0.0, device.comm_us - device.exposed_comm_us) if device else 0.0
     free = 1 - min(1.0, hidden / device.compute_us) if device and device.compute_us else 1.0
     room = kernels.times(free)
 
     def left(comm: float, room: float) -> float:
-        return min(comm, max(wait_us, comm - room))
+        return max(0.0, comm - room)
 
     low, high = left(exposed.low, room.high), left(exposed.high, room.low)
     return Range(low, min(high, max(low, left(exposed.mid, room.mid))), high)

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 from rooflight.scenarios.model import Scenario
 
 
-def assumptions(scenario: Scenario, *, moved: bool, fallback: Mapping[str, str]) -> Iterator[str]:
-    """One sentence for each thing that is taken for granted."""
+def assumptions(
+    scenario: Scenario, *, moved: bool, fallback: Mapping[str, str], several: bool = False
+) -> Iterator[str]:
+    """One sentence for each thing that is taken for granted; ``several`` ranks set the time of a step."""
     if moved:
         yield (
             "Kernels near a roof reach the same share of the other device's practical roof; of those near"
@@ -39,3 +41,8 @@ def assumptions(scenario: Scenario, *, moved: bool, fallback: Mapping[str, str])
         )
     if scenario.input_ready:
         yield "Input is always there in time, and preparing it slows nothing else down."
+    if several:
+        yield (
+            "A step takes as long as the rank with most to do itself; what even that one waits, since ranks"
+            " wait for each other in turns, stays as it is."
+        )

@@ -320,8 +320,6 @@ def test_communication_hides_as_far_as_compute_reaches() -> None:
     # Half of the kernel time hides communication already: room 15/22.5/30, so 0, 37.5, 75 stay.
     half = figures(comm=80.0, exposed=30.0, compute=100.0)
     assert wall(PARTS, FACTORS, asked, half) == Range(65.0, 118.5, 173.0)
-    # Waiting for the last rank (20 µs) no kernel hides.
-    assert wall(PARTS, FACTORS, asked, figures(), 20.0) == Range(85.0, 101.0, 158.0)
 
 
 def test_a_part_scales_as_its_rows_do_by_the_time_that_is_theirs() -> None:
