@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from rooflight.readers import Limits, read
     from rooflight.readers.counters import read_counters
+    from rooflight.results.tensorboard import tensorboard_view
     from rooflight.scenarios import Money, Scenario, whatif
     from rooflight.trace.timeline import Timeline
 
@@ -52,6 +53,7 @@ _HOMES = {
     "compare": "rooflight.comparison",
     "read": "rooflight.readers",
     "read_counters": "rooflight.readers.counters",
+    "tensorboard_view": "rooflight.results.tensorboard",
     "whatif": "rooflight.scenarios",
 }
 __all__ = [
@@ -75,6 +77,7 @@ __all__ = [
     "compare",
     "read",
     "read_counters",
+    "tensorboard_view",
     "whatif",
 ]
 

@@ -369,6 +369,14 @@ class Bucket(Struct):
     kernel_time_us: Time
 
 
+class Percentiles(Struct):
+    """Over the steps, by linear interpolation; fewer than five have no tails."""
+
+    p50: float
+    p95: float | None = None
+    p99: float | None = None
+
+
 class Idle(Struct):
     """Idle time of one cause that one thing on the host explains, over the steps (without steps, over the
     recording).  ``rest`` is what is left of a cause: with it, its rows add up to its part."""
@@ -432,6 +440,7 @@ class Rank(Struct):
     software: dict[str, str] = field(default_factory=dict)
     host: str | None = None
     idle: list[Idle] = field(default_factory=list)
+    percentiles_us: dict[str, Percentiles] = field(default_factory=dict)
 
     @property
     def headline(self) -> str | None:

@@ -33,6 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_price(parser)
     parser.add_argument("--format", choices=FORMATS, default="table", help="default: table")
     parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="write to this file")
+    parser.add_argument(
+        "--view",
+        choices=("tensorboard",),
+        help="instead of the analysis, its steps in the eight classes of the TensorBoard plugin of torch's "
+        "profiler, to compare with; as a table or JSON",
+    )
 
 
 def add_recordings(parser: argparse.ArgumentParser) -> None:
@@ -74,10 +80,21 @@ def add_recordings(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, analyse, print; refusals are raised as :class:`rooflight.errors.Refused`."""
+    if args.view:
+        put_or_print(_tensorboard(args), args.output)
+        return 0
     cost = rate(args)  # a mistyped price is answered before the traces are read
     document = analysed(args)
     write(document if cost is None else priced(document, cost), args.format, args.output)
     return 0
+
+
+def _tensorboard(args: argparse.Namespace) -> bytes:
+    from rooflight.cli import tensorboard
+
+    if args.format not in tensorboard.FORMATS:
+        raise Refused("this view is a table or JSON", hint="give --format table or json")
+    return tensorboard.render(trace_files(args.files), args.format, salvage=args.salvage)
 
 
 def analysed(args: argparse.Namespace) -> Document:
@@ -140,11 +157,16 @@ def render(document: Document, fmt: str, terminal: Terminal | None = None) -> by
 
 def write(document: Document, fmt: str, output: Path | None) -> None:
     """To the file, or to standard output in the characters and colours that it can show."""
-    if output is None:
-        sys.stdout.buffer.write(render(document, fmt, of_stream(sys.stdout)))
-        sys.stdout.buffer.flush()
+    put_or_print(render(document, fmt, of_stream(sys.stdout) if output is None else None), output)
+
+
+def put_or_print(data: bytes, output: Path | None) -> None:
+    """Write the file, or to standard output."""
+    if output is not None:
+        put(data, output)
         return
-    put(render(document, fmt), output)
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
 
 
 def put(data: bytes, output: Path) -> None:

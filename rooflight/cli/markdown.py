@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rooflight.cli.table import TOP_FINDINGS, TOP_KERNELS
 from rooflight.cli.terminal import fit, safe
 from rooflight.prices.money import Money
-from rooflight.protocol import Document, Kernel, Parts, Rank
+from rooflight.protocol import Document, Kernel, Parts, Percentiles, Rank
 from rooflight.report.collectives import TOP_COLLECTIVES, bandwidth, collective, of_link, slowed, slower
 from rooflight.report.cuts import ModuleRow, Phase, module_rows, phases
 from rooflight.report.money import in_words, money_of, saved, together_us
@@ -62,7 +62,7 @@ def _rank(rank: Rank, money: Money | None) -> Iterator[str]:
         yield f"- {code(flag.code)}{count} {plain(flag.detail)}".rstrip()
     yield ""
     if s.parts:
-        yield from _parts(s.parts, s)
+        yield from _parts(s.parts, s, rank.percentiles_us)
     if found := waits(rank, s):
         yield from _waits(found, s)
     if split := phases(rank, s):
@@ -77,15 +77,21 @@ def _rank(rank: Rank, money: Money | None) -> Iterator[str]:
         yield from _communication(rank)
 
 
-def _parts(parts: Parts, s: Summary) -> Iterator[str]:
-    yield f"| part | ms {s.unit} | % |"
-    yield "|---|---:|---:|"
-    for name in WATERFALL:
-        value = getattr(parts, name)
+def _parts(parts: Parts, s: Summary, spread: Mapping[str, Percentiles]) -> Iterator[str]:
+    tails = " p50 | p95 | p99 |" if spread else ""
+    yield f"| part | ms {s.unit} | % |{tails}"
+    yield f"|---|---:|---:|{'---:|' * 3 if spread else ''}"
+    for name, value in (*((p, getattr(parts, p)) for p in WATERFALL), ("wall", s.wall_us)):
         if value > 0 and s.wall_us:
-            yield f"| {name} | {value / 1000:.3f} | {100 * value / s.wall_us:.1f} |"
-    yield f"| wall | {s.wall_us / 1000:.3f} | 100.0 |"
+            of_steps = _spread(spread.get("step_time" if name == "wall" else name)) if spread else ""
+            yield f"| {name} | {value / 1000:.3f} | {100 * value / s.wall_us:.1f} |{of_steps}"
     yield ""
+
+
+def _spread(p: Percentiles | None) -> str:
+    """Over the steps, in ms."""
+    values = (p.p50, p.p95, p.p99) if p else (None, None, None)
+    return "".join(f" {_number(None if us is None else us / 1000, 3)} |" for us in values)
 
 
 def _phases(found: Sequence[Phase], s: Summary) -> Iterator[str]:

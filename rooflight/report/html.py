@@ -79,7 +79,9 @@ def _sections(document: Document, rank: Rank, options: Options) -> Iterator[Html
     table, held = kernels(subject(rank)[0], s)
     yield _title(document, rank, s.times.n)
     yield headline(rank, s, cost)
-    left = tag("div", waterfall(s, waits(rank, s)), quality(document, rank, s), cls="c7 left")
+    left = tag(
+        "div", waterfall(s, waits(rank, s), rank.percentiles_us), quality(document, rank, s), cls="c7 left"
+    )
     yield tag("div", left, advice(rank, s, cost, held), cls="cols")
     yield chart(document, rank)
     yield table

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from rooflight.protocol import PARTS, CpuStep, Step
+from rooflight.protocol import PARTS, CpuStep, Percentiles, Step
 from rooflight.report.bars import INK, MEANING, NAMES, Piece, chip, draw, draw_upright, stack, swatch
 from rooflight.report.markup import NB, Html, join, tag
 from rooflight.report.summary import WATERFALL, Summary, counted, ms
@@ -24,8 +24,11 @@ _HOW = (
 )
 
 
-def waterfall(s: Summary, found: Sequence[Wait] = ()) -> Html:
-    """The panel, with what the device waited for; says so where nothing tells where the time went."""
+def waterfall(
+    s: Summary, found: Sequence[Wait] = (), spread: Mapping[str, Percentiles] | None = None
+) -> Html:
+    """The panel, with what the device waited for and, on hover, how the parts are ``spread`` over the steps;
+    says so where nothing tells where the time went."""
     if s.parts is None or not s.wall_us:
         return tag("section", tag("header", tag("h2", "Where the time goes")), _nothing(), cls="panel")
     steps = [x for x in s.steps if x.parts_us is not None]
@@ -35,7 +38,11 @@ def waterfall(s: Summary, found: Sequence[Wait] = ()) -> Html:
     return tag(
         "section",
         tag("header", tag("h2", title), tag("p", of)),
-        tag("div", tag("div", *_rows(s, axis_us), *_steps(steps, axis_us, s), cls="wf"), cls="body"),
+        tag(
+            "div",
+            tag("div", *_rows(s, axis_us, spread or {}), *_steps(steps, axis_us, s), cls="wf"),
+            cls="body",
+        ),
         *_waits(found, s),
         tag("footer", tag("div", *_key(s, steps), cls="key"), how(_HOW)),
         cls="panel",
@@ -52,15 +59,22 @@ def _nothing() -> Html:
     return tag("p", "Nothing in this recording tells where its time went.", cls="block soft")
 
 
-def _rows(s: Summary, axis_us: float) -> Iterator[Html]:
+def _rows(s: Summary, axis_us: float, spread: Mapping[str, Percentiles]) -> Iterator[Html]:
     wall = Piece(INK, s.wall_us, 0, 100 * s.wall_us / axis_us)
     yield _row("wall", "Wall time", s.wall_us, s, [wall], "sum", "start to end")
     for p in stack(s.parts, axis_us, tuple(reversed(WATERFALL)))[::-1] if s.parts else []:
-        yield _row(p.part, chip(p.part), p.us, s, [p], None, MEANING[p.part])
+        yield _row(p.part, chip(p.part), p.us, s, [p], None, MEANING[p.part] + _spread(spread.get(p.part)))
     if s.attainable_us is not None:
         piece = Piece(INK, s.attainable_us, 0, 100 * s.attainable_us / axis_us)
         meaning = "all known work at its practical roof and nothing waiting; unknown work counts in full"
         yield _row("attainable", "Attainable", s.attainable_us, s, [piece], "sum", meaning)
+
+
+def _spread(p: Percentiles | None) -> str:
+    if p is None:
+        return ""
+    tails = "" if p.p95 is None else f", p95 {ms(p.p95)}, p99 {ms(p.p99)}"
+    return f" Over the steps: p50 {ms(p.p50)}{tails}."
 
 
 def _row(

@@ -24,7 +24,7 @@ from rooflight.results.launches import Columns, launch_columns
 from rooflight.results.phases import phase_columns, phase_rows
 from rooflight.results.result import Exposed, RankResult
 from rooflight.results.stages import Stages
-from rooflight.results.steps import parts_us, step_row
+from rooflight.results.steps import parts_us, percentiles_us, step_row
 from rooflight.trace.tables import GpuKind
 from rooflight.trace.timeline import Timeline
 from rooflight.units import us
@@ -42,6 +42,7 @@ def analyse_rank(s: Stages) -> RankResult:
         _on_cpu(rank, s)
     else:
         _on_gpu(rank, s, s.headline)
+    rank.percentiles_us = percentiles_us(rank.cpu.steps if rank.cpu else rank.steps or rank.inferred_steps)
     meta = s.timeline.meta
     calls = collective_calls(s.timeline, s.names, s.is_comm)
     rank.communication, rank.communication_rows, messages = communication(s, calls)

@@ -9,23 +9,40 @@ import numpy as np
 
 from rooflight.attribution.launches import Links
 from rooflight.attribution.steps import StepSpan
-from rooflight.protocol import Parts, Roofs, Step
+from rooflight.protocol import PARTS, CpuStep, Parts, Percentiles, Roofs, Step
 from rooflight.regimes.kernels import Verdict
 from rooflight.regimes.partition import Partition
 from rooflight.regimes.steps import StepVerdict
-from rooflight.results.rows import rounded
+from rooflight.results.rows import percentile, rounded
 from rooflight.results.utilisation import Utilisation, utilisation
 from rooflight.results.work import WorkDone
 from rooflight.roofline.groups import Groups
 from rooflight.roofline.speed import KernelTime, Limit, SpeedOfLight
 from rooflight.trace.tables import I64, GpuKind, Mask
 from rooflight.trace.timeline import Timeline
-from rooflight.units import us
+from rooflight.units import NS_PER_US, us
+
+#: Fewer steps than this have no tail percentiles (DEFINITIONS §16).
+MIN_FOR_TAILS = 5
 
 
 def parts_us(parts: Mapping[str, int]) -> Parts:
     """The parts in µs; each is exact, so their sum is."""
     return Parts(**{name: us(ns) for name, ns in parts.items()})
+
+
+def percentiles_us(steps: Sequence[Step | CpuStep]) -> dict[str, Percentiles]:
+    """Of ``step_time`` and of every part that some step has, over the steps, in µs."""
+    known = [s for s in steps if s.parts_us is not None]
+    columns = {"step_time": [s.step_time_us for s in known]}
+    columns |= {p: [float(getattr(s.parts_us, p)) for s in known] for p in PARTS}
+    return {name: _percentiles(values) for name, values in columns.items() if any(values)}
+
+
+def _percentiles(values: Sequence[float]) -> Percentiles:
+    ordered = sorted(round(v * NS_PER_US) for v in values)
+    p50, p95, p99 = (us(round(percentile(ordered, p))) for p in (50, 95, 99))
+    return Percentiles(p50, p95, p99) if len(values) >= MIN_FOR_TAILS else Percentiles(p50)
 
 
 @dataclass(frozen=True, slots=True)
