@@ -7,27 +7,31 @@
 
 The first row is the ruler: a number stands over the column of its time.  A row is a thread of the host or
 a stream of the device (``stream 7``, or ``gpu1 stream 7``); a span runs from the first letter of its name
-to its last ``=`` (or letter).  ``^N`` gives a launch and its GPU work the same correlation.  A name that
-begins with ``cuda``, ``hip`` or ``cu`` is an API call, ``ProfilerStep#`` and whatever stands in ``«»`` is
-an annotation, every other one on a thread an op; on a stream ``Memcpy`` and ``Memset`` are copies.
+to its last ``=`` (or letter), and after an ``=`` the next may begin at once.  ``^N`` gives a launch and its
+GPU work the same correlation.  A name that begins with ``cuda``, ``hip`` or ``cu`` is an API call,
+``ProfilerStep#`` and whatever stands in ``«»`` is an annotation, every other one on a thread an op; on a
+stream ``Memcpy`` and ``Memset`` are copies.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from rooflight.readers import kineto
 from rooflight.trace.timeline import Timeline
 
-_SPAN = re.compile(r"«[^»]*»(?:\^\d+)?=*|\S+")
+#: What a short name stands for: the name in full, and its args.
+Told = tuple[str, Mapping[str, Any]]
+_SPAN = re.compile(r"(?:«[^»]*»|[^\s=^«]+)(?:\^\d+)?=*")
 _LABEL = re.compile(r"\s*(?:gpu(?P<gpu>\d+) )?(?P<kind>thread|stream) (?P<id>\d+)")
 
 
-def timeline_from_text(text: str, **meta: Any) -> Timeline:
+def timeline_from_text(text: str, told: Mapping[str, Told] | None = None, **meta: Any) -> Timeline:
     """The drawing, read by the real reader."""
-    return timeline_from_events(events_from_text(text), **meta)
+    return timeline_from_events(events_from_text(text, told), **meta)
 
 
 def timeline_from_events(events: list[dict[str, Any]], **meta: Any) -> Timeline:
@@ -35,11 +39,15 @@ def timeline_from_events(events: list[dict[str, Any]], **meta: Any) -> Timeline:
     return kineto.read([json.dumps({**meta, "traceEvents": events}).encode()], "drawn.json")
 
 
-def events_from_text(text: str) -> list[dict[str, Any]]:
-    """The Chrome events of a drawing."""
+def events_from_text(text: str, told: Mapping[str, Told] | None = None) -> list[dict[str, Any]]:
+    """The Chrome events of a drawing; ``told`` gives what is drawn under a short name its own, and args."""
     rows = [line for line in text.splitlines() if line.strip()]
     at = _ruler(rows[0])
-    return [event for row in rows[1:] for event in _events(row, at)]
+    events = [event for row in rows[1:] for event in _events(row, at)]
+    for event in events:
+        name, args = (told or {}).get(event["name"], (event["name"], {}))
+        event["name"], event["args"] = name, event["args"] | args
+    return events
 
 
 def _ruler(row: str) -> Any:

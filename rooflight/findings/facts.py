@@ -113,8 +113,11 @@ class Facts:
 
     def begins(self, rows: I64) -> Mask:
         """Which of these GPU events begin in the counted time."""
-        start = self.timeline.gpu.start[rows]
-        inside: Mask = Clipper(self.windows).within(start, start + 1) > 0
+        return self.counted_instants(self.timeline.gpu.start[rows])
+
+    def counted_instants(self, at: I64) -> Mask:
+        """Which of these instants are of the counted time."""
+        inside: Mask = Clipper(self.windows).within(at, at + 1) > 0
         return inside
 
     def kernels(self) -> Iterator[tuple[int, Group, Verdict]]:

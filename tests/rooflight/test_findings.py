@@ -325,7 +325,8 @@ def test_recording_options() -> None:
     found = Recording().kernel("gemm", 0, 1, 100).findings()["recording-options"]
     assert [e.text.partition(":")[0] for e in found.evidence] == ["no marked steps", "no input shapes"]
     assert found.saving_us is None
-    complete = Recording().step(0, 0, 102).op("aten::mm", 0, [[64, 64], [64, 64]]).kernel("gemm", 1, 2, 100)
+    complete = Recording().step(0, 0, 102).host("Torch-Compiled Region: 0/0", 0, 100)
+    complete = complete.op("aten::mm", 0, [[64, 64], [64, 64]]).kernel("gemm", 1, 2, 100)
     assert "recording-options" not in complete.findings()
 
 

@@ -7,10 +7,14 @@ from collections.abc import Iterator
 from rooflight.findings.facts import Facts
 from rooflight.findings.model import Found, Seen
 from rooflight.findings.registry import rule
+from rooflight.findings.tiles import filled, sizes_of, tile_of
+from rooflight.roofline.groups import Group
 
 #: Shorter products are a matter of launching, not of their kernel.
 _LONG_NS = 20_000
 _WORDS = 80
+#: Under this share of its tiles the rest is worth a word.
+_FILLED = 0.8
 _PRODUCTS = frozenset({"gemm", "conv_fwd", "conv_bwd", "conv_dgrad", "conv_wgrad"})
 
 
@@ -28,7 +32,8 @@ _PRODUCTS = frozenset({"gemm", "conv_fwd", "conv_bwd", "conv_dgrad", "conv_wgrad
     "device.",
 )
 def gemm_under_roof(facts: Facts) -> Iterator[Found]:
-    """Kernels of matrix products and convolutions, of 20 us and more, under 60 % of both their roofs."""
+    """Kernels of matrix products and convolutions, of 20 us and more, under 60 % of both their roofs; which
+    of them do not fill their tiles to four fifths, and what kept their launches from filling the device."""
     slow = [
         i
         for i, g, v in facts.kernels()
@@ -47,7 +52,20 @@ def gemm_under_roof(facts: Facts) -> Iterator[Found]:
 def _words(facts: Facts, i: int) -> str:
     g = facts.groups.rows[i]
     reached = 100 * (g.bound.bound_ns or 0.0) / g.t_ns
-    return f"{facts.label(i)} {_tensors(g.dims)}: {reached:.0f} % of its roof"
+    whys = [why for why in (_tiles(g), facts.verdicts[i].limiter) if why]
+    said = "".join(f"; {why}" for why in whys)
+    return f"{facts.label(i)} {_tensors(g.dims)}: {reached:.0f} % of its roof{said}"
+
+
+def _tiles(g: Group) -> str:
+    """How much of its tiles the result fills, where that is little."""
+    tile, sizes = tile_of(g.name.name), sizes_of(g)
+    if tile is None or sizes is None:
+        return ""
+    share = filled(sizes, tile)
+    if share >= _FILLED:
+        return ""
+    return f"its {sizes[0]} x {sizes[1]} results fill {100 * share:.0f} % of tiles of {tile[0]} x {tile[1]}"
 
 
 def _tensors(dims: str | None) -> str:

@@ -17,7 +17,8 @@ from rooflight.findings.registry import rule
     why="A kernel needs some microseconds to start and to drain, whatever it has to do.",
     fix="torch.compile fuses small elementwise kernels into few; foreach and fused optimizers take all "
     "parameters "
-    "in one; a larger batch gives each kernel more to do.",
+    "in one; a larger batch gives each kernel more to do; CUDA graphs "
+    "(torch.compile(mode='reduce-overhead'), torch.cuda.graph) take away the host's part of each launch.",
     false_alarms="A few tiny kernels per step are normal: the saving tells whether they matter.",
 )
 def tiny_kernels(facts: Facts) -> Iterator[Found]:
