@@ -15,5 +15,5 @@ def whole_numbers(text: object) -> list[int]:
         return []
     try:
         return _decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeEncodeError):
         return []

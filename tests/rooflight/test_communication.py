@@ -260,7 +260,8 @@ def test_rows_survive_the_json() -> None:
 @pytest.mark.parametrize(
     ("parts", "size", "expected"),
     [("[1, 1, 1, 5]", 4, 2.5), ("[2, 2]", 2, 1.0), ("[0, 0]", 2, None), ("[1, 2, ...]", 4, None),
-     ("[]", 2, None), ("[3]", 1, None), ("[1, -1]", 2, None), ("[1, 2]", 4, None), (None, 2, None)],
+     ("[]", 2, None), ("[3]", 1, None), ("[1, -1]", 2, None), ("[1, 2]", 4, None), (None, 2, None),
+     ("[1, \ud800]", 2, None), ("[[[[", 2, None), ('["1", 2]', 2, None)],
 )  # fmt: skip
 def test_skew(parts: str | None, size: int, expected: float | None) -> None:
     """5 of a mean of 2 is 2.5."""
