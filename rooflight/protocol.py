@@ -393,6 +393,15 @@ class Idle(Struct):
     rest: bool = False
 
 
+class CacheTraffic(Struct):
+    """Bytes that the launches of a kernel group moved through a cache, counted by the hardware."""
+
+    kernel: NonNegative
+    level: str
+    bytes: NonNegative
+    peak_bytes_per_s: float | None = None
+
+
 class Rank(Struct):
     """One process of the run."""
 
@@ -439,6 +448,7 @@ class Rank(Struct):
     first_kernel_wall_ns: str | None = None
     software: dict[str, str] = field(default_factory=dict)
     host: str | None = None
+    caches: list[CacheTraffic] = field(default_factory=list)
     idle: list[Idle] = field(default_factory=list)
     percentiles_us: dict[str, Percentiles] = field(default_factory=dict)
 

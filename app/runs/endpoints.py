@@ -137,6 +137,9 @@ async def get_roofline(
     dtype: Annotated[
         str | None, Query(max_length=16, description="Only the work in this number type, as `bf16`.")
     ] = None,
+    memory: Annotated[
+        Literal["dram", "l2", "l1"], Query(description="What a byte is counted at; caches need counters.")
+    ] = "dram",
 ) -> Response:
     """The roofline of one rank as a plotly figure, with a point for each of what the level says."""
     from rooflight.figures.roofline import roofline
@@ -147,7 +150,7 @@ async def get_roofline(
         rank = min(present)
     if rank not in present:
         raise NotFound("this run has no such rank", where=f"rank {rank}", hint="GET …/ranks lists them")
-    figure = protocol.encode(roofline(document, rank=rank, level=level, dtype=dtype))
+    figure = protocol.encode(roofline(document, rank=rank, level=level, dtype=dtype, memory=memory))
     return Response(figure, media_type=_JSON)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from rooflight.attribution.launches import Links
 from rooflight.cost.counts import with_counts
@@ -19,10 +19,12 @@ from rooflight.trace.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The costs, and what has to be said of counters that tell nothing."""
+    """The costs, and what has to be said of counters that tell nothing.  ``counted`` is by row of the GPU
+    events."""
 
     costs: LaunchCosts
     flags: tuple[Flag, ...] = ()
+    counted: Mapping[int, Counted] = field(default_factory=dict)
 
 
 def measured(
@@ -45,7 +47,7 @@ def measured(
             found[row] = found[row].filled(counted) if row in found else counted
         flags += _unjoined(source, joined)
     flags += _unavailable(timeline, files)
-    return Measured(_with(costs, found), tuple(flags))
+    return Measured(_with(costs, found), tuple(flags), found)
 
 
 class _Joiner:

@@ -269,11 +269,13 @@ def by_correlation(kernels: Kernels, launches: Sequence[CountedLaunch], derive: 
 
 
 def agreed(each: Sequence[Counted]) -> Counted:
-    """What stands for all of these: the median launch, for FLOPs and bytes each; nothing for the one in
+    """What stands for all of these: the median launch, for each number; nothing for the one in
     which they differ by more than :data:`SPREAD`."""
     return Counted(
         _median([c.executed for c in each], lambda e: e.flops),
         _median([c.moved for c in each], lambda m: m.total),
+        _median([c.l2 for c in each], lambda t: t.bytes),
+        _median([c.l1 for c in each], lambda t: t.bytes),
     )
 
 

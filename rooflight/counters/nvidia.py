@@ -12,9 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rooflight.counters.work import Executed, Kernel, Moved, Values, sum_of, whole
+from rooflight.counters.work import Executed, Kernel, Moved, Traffic, Values, sum_of, whole
 
 _SECTOR_BYTES = 32
+#: Percentages are printed with two decimals.
+_LEAST_PERCENT = 1.0
 _HALF = frozenset({"fp16", "bf16"})
 _TYPES = {"d": "fp64", "f": "fp32", "h": "fp16"}
 #: The instructions of packed fp32, two at a time, exist from this compute capability on.
@@ -25,6 +27,7 @@ _TENSOR_OPS = re.compile(
 #: Source types of the matrix unit that have a roof; of mixed ones it is not told which.
 _ROOFS = frozenset({"fp64", "tf32", "bf16", "fp16", "fp8", "int8", "fp4"})
 _TENSOR_INSTRUCTIONS = "sm__inst_executed_pipe_tensor.sum"
+L2, L1 = "lts__t", "l1tex__t"
 TIME, RATE = "gpu__time_duration.sum", "dram__bytes.sum.per_second"
 
 
@@ -49,6 +52,31 @@ def moved(values: Values) -> Moved | None:
     if RATE in values and TIME in values:
         return Moved(whole(values[RATE] * values[TIME] / 1e9), None, None, "DRAM bytes per second x duration")
     return None
+
+
+def cached(values: Values, unit: str) -> Traffic | None:
+    """The bytes through a cache: ``lts__t`` is L2, ``l1tex__t`` is L1 (with textures, without shared memory's
+    own).  Its peak is what the counters' own percentage of it makes of their rate."""
+    sectors, time = sum_of(values, {f"{unit}_sectors.sum": _SECTOR_BYTES}), values.get(TIME)
+    total = values.get(f"{unit}_bytes.sum", sectors)
+    rate = values.get(f"{unit}_bytes.sum.per_second")
+    if total is None and rate is not None and time is not None:
+        total = rate * time / 1e9
+    if total is None:
+        return None
+    if rate is None and time:
+        rate = total / time * 1e9
+    return Traffic(whole(total), _peak(rate, _percent(values, unit)))
+
+
+def _percent(values: Values, unit: str) -> float | None:
+    names = (f"{unit}_{what}.sum.pct_of_peak_sustained_elapsed" for what in ("bytes", "sectors"))
+    return next((values[name] for name in names if name in values), None)
+
+
+def _peak(rate: float | None, percent: float | None) -> float | None:
+    """``None`` where so little of it was used that the percentage's rounding would tell the peak."""
+    return rate / percent * 100 if rate and percent and _LEAST_PERCENT <= percent <= 100 else None
 
 
 def _dram(values: Values, way: str) -> int | None:

@@ -34,15 +34,31 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
+class Traffic:
+    """Bytes through a cache; ``peak`` is the most that it could have moved, B/s, at the clocks at which it
+    was counted, ``None`` where the counters do not tell."""
+
+    bytes: int
+    peak: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Counted:
     """What counters tell of one launch; ``None`` is unknown."""
 
     executed: Executed | None = None
     moved: Moved | None = None
+    l2: Traffic | None = None
+    l1: Traffic | None = None
 
     def filled(self, other: Counted) -> Counted:
         """This, with what it lacks from another."""
-        return Counted(self.executed or other.executed, self.moved or other.moved)
+        return Counted(
+            self.executed or other.executed,
+            self.moved or other.moved,
+            self.l2 or other.l2,
+            self.l1 or other.l1,
+        )
 
 
 NOTHING = Counted()

@@ -25,16 +25,22 @@ __all__ = ["LEVELS", "regimes", "roofline", "steps", "waterfall"]
 
 
 def roofline(
-    analysis: Analysis | Document, level: str = "kernel", dtype: str | None = None, *, rank: int | None = None
+    analysis: Analysis | Document,
+    level: str = "kernel",
+    dtype: str | None = None,
+    *,
+    rank: int | None = None,
+    memory: str = "dram",
 ) -> Figure:
     """The roofline.  A point is what ``level`` says: a ``kernel`` group, an ``op``, a ``module``, a ``step``,
     or each rank (``run``).
 
     ``dtype`` keeps the work in one number type; ``rank`` is a rank's number, the first when ``None``.
-    Raises ValueError for a level that there is none of, KeyError for such a rank.
+    ``memory`` is what a byte is counted at: ``dram``, or ``l2`` and ``l1`` where hardware counters tell.
+    Raises ValueError for a level or memory that there is none of, KeyError for such a rank.
     """
     document = analysis if isinstance(analysis, Document) else analysis.document
-    return drawn(_roofline(document, rank_of(document, rank).rank, level=level, dtype=dtype))
+    return drawn(_roofline(document, rank_of(document, rank).rank, level=level, dtype=dtype, memory=memory))
 
 
 def waterfall(analysis: Analysis | Document, *, rank: int | None = None) -> Figure:

@@ -10,6 +10,7 @@ import html
 import math
 from typing import TYPE_CHECKING, Any
 
+from rooflight.figures.caches import MEMORIES, at_cache, memories_of
 from rooflight.figures.ceilings import Flat, flats_of, line, plausible
 from rooflight.figures.levels import NOUNS, Row, dtypes_of, rows_at, subject, whole
 from rooflight.figures.points import REASONS, Point, hover, place
@@ -29,7 +30,12 @@ _DECADES, _NEGLIGIBLE = 4, 0.01
 
 
 def roofline(
-    analysis: Analysis | Document, rank: int = 0, *, level: str = "kernel", dtype: str | None = None
+    analysis: Analysis | Document,
+    rank: int = 0,
+    *,
+    level: str = "kernel",
+    dtype: str | None = None,
+    memory: str = "dram",
 ) -> dict[str, Any]:
     """The figure of one rank: ``{"data": [...], "layout": {...}}``, strict JSON.
 
@@ -38,13 +44,19 @@ def roofline(
     ``rank`` is the number of the rank; :class:`KeyError` when the document has none of that number.
     ``level`` is what a point speaks for (:data:`~rooflight.figures.levels.LEVELS`; of a run there is a
     point for each rank on the same device), ``dtype`` keeps the work of one number type;
-    :class:`ValueError` for a level that there is none of.
+    ``memory`` is what a byte is counted at: device memory, or a cache (:mod:`rooflight.figures.caches`).
+    :class:`ValueError` for a level or memory that there is none of.
     """
     document = analysis if isinstance(analysis, Document) else analysis.document
     found = next((r for r in document.ranks if r.rank == rank), None)
     if found is None:
         raise KeyError(f"rank {rank} is not in this document")
-    return _Figure(found, rows_at(level, document, found, dtype), level, dtype).build()
+    seen = at_cache(document, memory)
+    shown = next(r for r in seen.ranks if r.rank == rank)
+    figure = _Figure(shown, rows_at(level, seen, shown, dtype), level, dtype).build()
+    figure["layout"]["xaxis"]["title"]["text"] = f"Arithmetic intensity, FLOP per byte of {MEMORIES[memory]}"
+    figure["layout"]["meta"] |= {"memory_level": memory, "memory_levels": memories_of(found)}
+    return figure
 
 
 class _Figure:

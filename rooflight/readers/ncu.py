@@ -22,6 +22,10 @@ _NAME, _UNIT, _VALUE = "Metric Name", "Metric Unit", "Metric Value"
 #: Metrics that tell what a launch did; a whole set has thousands.
 _READ = (
     "dram__",
+    "lts__t_bytes.sum",
+    "lts__t_sectors.sum",
+    "l1tex__t_bytes.sum",
+    "l1tex__t_sectors.sum",
     "gpu__time_duration",
     "sm__throughput",
     "sm__ops_path_tensor",

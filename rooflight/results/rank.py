@@ -14,6 +14,7 @@ from rooflight.regimes.steps import StepVerdict, incomplete, rests_on, step_regi
 from rooflight.results import quality
 from rooflight.results.attribution import attribution_rows, host_api_ns, phases_us
 from rooflight.results.buckets import buckets
+from rooflight.results.caches import cache_traffic
 from rooflight.results.communication import communication
 from rooflight.results.contention import contention
 from rooflight.results.cpu import cpu_device
@@ -35,6 +36,7 @@ def analyse_rank(s: Stages) -> RankResult:
     rank = _rank(s)
     rank.kernels = s.table[0]
     rank.findings, rank.findings_total_us = s.findings.rows, s.findings.total_us
+    rank.caches = cache_traffic(s.groups, s.counted, s.table[1])
     rank.idle = idle_rows(s.timeline, s.idle, s.spans)
     _devices(rank, s)
     _attribution(rank, s)

@@ -20,6 +20,7 @@ from rooflight.cost.grids import with_grids
 from rooflight.cost.launches import LaunchCosts, attach
 from rooflight.cost.measured import Measured, measured
 from rooflight.cost.siblings import with_siblings
+from rooflight.counters.work import Counted
 from rooflight.errors import TooLarge
 from rooflight.findings import Facts
 from rooflight.hardware import cpu_roofs
@@ -132,6 +133,11 @@ class Stages:
     @property
     def costs(self) -> LaunchCosts:
         return self._measured.costs
+
+    @property
+    def counted(self) -> Mapping[int, Counted]:
+        """What hardware counters tell, by row of the GPU events."""
+        return self._measured.counted
 
     @cached_property
     def devices(self) -> DeviceRoofs:

@@ -132,7 +132,10 @@ def test_the_roofline_has_levels_and_number_types(service: Service) -> None:
     one = service.get(f"/runs/{run}/roofline", params={"dtype": dtype}).json()["layout"]["meta"]
     assert one["dtype"] == dtype
     assert [r["dtypes"] for r in one["roofs"] if r["used"]] == [[dtype]]
-    assert service.get(f"/runs/{run}/roofline", params={"level": "layer"}).status_code == 422
+    cache = service.get(f"/runs/{run}/roofline", params={"memory": "l2"}).json()["layout"]["meta"]
+    assert (cache["memory_level"], cache["memory_levels"], cache["n_plotted"]) == ("l2", ["dram"], 0)
+    for wrong in ({"level": "layer"}, {"memory": "l3"}):
+        assert service.get(f"/runs/{run}/roofline", params=wrong).status_code == 422
 
 
 def test_the_roofline_of_a_run_without_rank_0_is_that_of_its_lowest_rank(service: Service) -> None:

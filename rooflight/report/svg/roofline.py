@@ -143,8 +143,9 @@ class _Drawing:
     def _memory_name(self, free: float) -> Iterator[Html]:
         memory = self.meta["memory"]
         lines = [f"{rate(memory[kind])}B/s {kind}" for kind in ("practical", "datasheet") if memory[kind]]
+        name = {"dram": "Memory"}.get(self.meta["memory_level"], self.meta["memory_level"].upper())
         y = max(free + 6, (TOP + BOTTOM) / 2)
-        for i, text in enumerate(["Memory", *lines] if lines else []):
+        for i, text in enumerate([name, *lines] if lines else []):
             yield words(RIGHT + 8, y + 14 * i, text, "soft" if i else "ink b")
 
     def _drawn(self) -> list[_Mark]:
