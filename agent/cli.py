@@ -18,6 +18,7 @@ from rooflight.errors import RooflightError
 COMMANDS = {
     "run": "run a built-in workload under the profiler, analyse it and send the analysis",
     "calibrate": "measure this device's ceilings",
+    "daemon": "sample devices, record processes on order, deliver; until it is told to stop",
     "capture": "record training processes that already run",
     "push": "send an analysis that was kept",
 }

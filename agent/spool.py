@@ -14,12 +14,15 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import functools
 import os
+import threading
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
 
 from agent.batch import KINDS, Address, CorruptError, Head, Kind, body_of, body_start, head_of, look, pieces
 from agent.quarantine import Quarantine
@@ -68,6 +71,21 @@ class Batch:
         return body_of(self.path)
 
 
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+def _alone(method: Callable[Concatenate[Spool, P], T]) -> Callable[Concatenate[Spool, P], T]:
+    """One thread at a time: loops put batches in while another sends them."""
+
+    @functools.wraps(method)
+    def call(self: Spool, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with self._mutex:
+            return method(self, *args, **kwargs)
+
+    return call
+
+
 class Spool:
     """The queue in ``folder``, which belongs to this process alone.  ``limit_bytes`` bounds the bodies.
 
@@ -86,6 +104,9 @@ class Spool:
         self.folder, self.limit_bytes, self._note = folder, limit_bytes, note
         bound = limit_bytes // 4 if quarantine_bytes is None else quarantine_bytes
         make_folder(folder)
+        self._mutex = threading.RLock()
+        #: The batch that is being sent is not given up for another.
+        self._sending: str | None = None
         self._lock = _lock(folder)
         self.quarantined = Quarantine(folder / "quarantine", bound, note)
         self._tally = Tally(folder, note)
@@ -110,14 +131,17 @@ class Spool:
     def __contains__(self, key: object) -> bool:
         return key in self._batches
 
+    @_alone
     def batches(self) -> list[Batch]:
         """The queue, oldest first."""
         return list(self._batches.values())
 
+    @_alone
     def dropped(self) -> dict[str, int]:
         """Batches given up and not yet told to a server, by kind."""
         return self._tally.totals()
 
+    @_alone
     def put(
         self, kind: Kind, body: bytes | Path, key: str | None = None, *, address: Address | None = None
     ) -> bool:
@@ -140,10 +164,14 @@ class Spool:
             return self._refuse(place, kind, f"there is no room for its {head.size} bytes")
         return self._keep(batch, body)
 
+    @_alone
     def next(self, skip: Collection[str] = ()) -> Batch | None:
         """The oldest batch whose key is not in ``skip``."""
-        return next((batch for key, batch in self._batches.items() if key not in skip), None)
+        found = next((batch for key, batch in self._batches.items() if key not in skip), None)
+        self._sending = found.key if found else None
+        return found
 
+    @_alone
     def delivered(self, batch: Batch, acknowledged: Mapping[str, int]) -> None:
         """The server has the batch, and has counted ``acknowledged`` as dropped."""
         self._tally.acknowledge(batch.key, acknowledged)
@@ -151,11 +179,13 @@ class Spool:
         # One that cannot be removed is sent again after the next start, under the same key.
         self._remove(batch.path)
 
+    @_alone
     def quarantine(self, batch: Batch, reason: str, status: int | None = None) -> None:
         """Set a batch apart that will never be taken."""
         self._forget(batch)
         self._set_apart(batch.path, reason, status)
 
+    @_alone
     def split(self, batch: Batch, halves: tuple[bytes, bytes]) -> bool:
         """Put two batches in the place of one, under keys made of its own; false when the disk is full.
 
@@ -222,7 +252,7 @@ class Spool:
     def _lightest(self) -> Iterator[Batch]:
         """The queue in the order in which it is given up."""
         for kind in KINDS:
-            yield from (batch for batch in self._batches.values() if batch.kind == kind)
+            yield from (b for b in self._batches.values() if b.kind == kind and b.key != self._sending)
 
     def _drop(self, batch: Batch) -> bool:
         try:

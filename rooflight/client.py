@@ -116,6 +116,18 @@ class Received(msgspec.Struct):
     skew_s: float | None = None
 
 
+class Ordered(msgspec.Struct):
+    """A capture that somebody ordered; ``order`` as it was sent, with the host and project."""
+
+    id: str
+    project: str
+    order: dict[str, Any]
+
+
+class _Orders(msgspec.Struct):
+    items: list[Ordered]
+
+
 class _Accepted(msgspec.Struct):
     job: Job
 
@@ -226,6 +238,16 @@ class Client:
     def job(self, job: str) -> Job:
         """The state of a job."""
         return _decode(self._send("GET", f"/jobs/{quote(job, safe='')}", None, {}), Job)
+
+    def orders(self, host: str, wait_s: int) -> list[Ordered]:
+        """The captures that wait for the agent of ``host``, oldest first; the server holds its answer back
+        for up to ``wait_s`` (at most 25) until there is one."""
+        query = urlencode({"host": host, "wait": wait_s})
+        return _decode(self._send("GET", f"/captures?{query}", None, {}), _Orders).items
+
+    def answer_capture(self, capture: str, said: Mapping[str, Any]) -> None:
+        """What became of a capture: state, problem, processes, run_id."""
+        self._send("PUT", f"/captures/{quote(capture, safe='')}/outcome", _json(dict(said)), {})
 
     def wait(self, job: Job | str, *, timeout_s: float = 3600.0) -> Job:
         """The job once it is done, failed or refused; :class:`Unreachable` when that takes longer."""
