@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rooflight.trace.tables import I64, distinct
+from rooflight.trace.tables import I64, Mask, distinct
 
 Set = np.ndarray[Any, np.dtype[np.int64]]
 F64 = np.ndarray[Any, np.dtype[np.float64]]
@@ -26,8 +26,10 @@ def union(start: I64, end: I64) -> Set:
     start, end = start[keep], end[keep]
     if start.size == 0:
         return EMPTY
-    order = np.argsort(start, kind="stable")
-    start, reach = start[order], np.maximum.accumulate(end[order])
+    if (start[1:] < start[:-1]).any():
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], end[order]
+    reach = np.maximum.accumulate(end)
     first = np.ones(start.size, bool)
     first[1:] = start[1:] > reach[:-1]
     last = np.append(first[1:], True)
@@ -45,23 +47,41 @@ def measure(s: Set) -> int:
     return int((s[:, 1] - s[:, 0]).sum())
 
 
-def _covered(s: Set, instants: I64) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _covered(s: Set, instants: I64) -> Mask:
     """Whether each instant lies in ``s``: after an odd number of its borders, which are all different."""
-    borders_before = np.searchsorted(s.ravel(), instants, side="right")
-    return (borders_before & 1).astype(bool)
+    return _odd(np.searchsorted(s.ravel(), instants, side="right"))
 
 
 def _combined(a: Set, b: Set, *, both: bool) -> Set:
     if a.size == 0 or (both and b.size == 0):
         return EMPTY
-    # Both are sorted, and a stable sort merges what is.
-    bounds = np.sort(np.concatenate((a.ravel(), b.ravel())), kind="stable")
-    bounds = bounds[np.append(True, bounds[1:] > bounds[:-1])]
+    bounds, of_a = _merged(a.ravel(), b.ravel())
+    # Of two bounds at one instant the second knows of both.
+    last = np.append(bounds[1:] > bounds[:-1], True)
+    bounds, begun = bounds[last], np.flatnonzero(last) + 1
+    before_a = np.cumsum(of_a)[last]
     # Between two bounds nothing changes; the result begins and ends where the answer does.
-    inside = _covered(a, bounds) & (_covered(b, bounds) == both)
+    inside = _odd(before_a) & (_odd(begun - before_a) == both)
     changes = np.append(inside[:1], inside[1:] != inside[:-1])
     found: Set = bounds[changes].reshape(-1, 2)
     return found
+
+
+def _merged(a: I64, b: I64) -> tuple[I64, Mask]:
+    """Two sorted columns as one, and which of its values are of ``a``: a search for each of the fewer."""
+    of_a = np.zeros(a.size + b.size, bool)
+    if a.size <= b.size:
+        of_a[np.searchsorted(b, a) + np.arange(a.size)] = True
+    else:
+        of_a[:] = True
+        of_a[np.searchsorted(a, b, side="right") + np.arange(b.size)] = False
+    merged = np.empty(of_a.size, np.int64)
+    merged[of_a], merged[~of_a] = a, b
+    return merged, of_a
+
+
+def _odd(counts: I64) -> Mask:
+    return (counts & 1).astype(bool)
 
 
 def intersection(a: Set, b: Set) -> Set:

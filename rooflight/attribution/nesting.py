@@ -103,7 +103,8 @@ class Nest:
 
     def _open(self, thread: I64 | I32, key: I64, place: I64) -> I64:
         """How many intervals before ``place`` in the order are open at the instant of a key."""
-        base = np.searchsorted(self._begin, thread.astype(np.int64) * self._width)
+        threads = np.arange(int(thread.max(initial=0)) + 1)
+        base = np.searchsorted(self._begin, threads * self._width)[thread]
         ended = np.searchsorted(self._finish, key, side="right") - base
         opened: I64 = place - base - ended
         return opened

@@ -277,6 +277,7 @@ class Stages:
         return step_figures(
             self.timeline,
             self.links,
+            self.phases,
             self.spans,
             self.partitions,
             self.headline,

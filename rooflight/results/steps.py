@@ -18,7 +18,7 @@ from rooflight.results.utilisation import Utilisation, utilisation
 from rooflight.results.work import WorkDone
 from rooflight.roofline.groups import Groups
 from rooflight.roofline.speed import KernelTime, Limit, SpeedOfLight
-from rooflight.trace.tables import I64, GpuKind, Mask
+from rooflight.trace.tables import I8, I64, GpuKind, Mask
 from rooflight.trace.timeline import Timeline
 from rooflight.units import NS_PER_US, us
 
@@ -62,6 +62,7 @@ class StepFigures:
 def step_figures(
     timeline: Timeline,
     links: Links,
+    phase: I8,
     steps: Sequence[StepSpan],
     partitions: Mapping[int, Partition],
     headline: int,
@@ -70,14 +71,14 @@ def step_figures(
     roofs: Roofs,
     work: Sequence[WorkDone],
 ) -> list[StepFigures]:
-    """The figures of every step; those of the whole are of the ``headline`` device.  ``work`` is
-    row-aligned with the steps."""
+    """The figures of every step; those of the whole are of the ``headline`` device.  ``phase`` is
+    that of each GPU event, ``work`` is row-aligned with the steps."""
     start, end = bounds(steps)
     launched = _Launched(timeline, links, headline)
     parts = {d: p.parts(start, end) for d, p in partitions.items()}
     busy = {d: p.busy.within(start, end) for d, p in partitions.items()}
     touched = launched.any(start, end) | (sum(busy.values()) > 0)
-    used = utilisation(timeline, links, groups, headline, roofs, start, end)
+    used = utilisation(timeline, links, phase, groups, headline, roofs, start, end)
     columns = (
         busy[headline].tolist(),
         launched.within(start, end).tolist(),

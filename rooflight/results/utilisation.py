@@ -13,12 +13,12 @@ import numpy as np
 
 from rooflight.attribution.intervals import F64
 from rooflight.attribution.launches import Links, enclosing
-from rooflight.attribution.phases import BACKWARD, backward_marks, phases
+from rooflight.attribution.phases import BACKWARD, backward_marks
 from rooflight.kernels import MATRIX_FAMILIES
 from rooflight.protocol import Roofs
 from rooflight.roofline.bounds import compute_ceiling
 from rooflight.roofline.groups import Groups
-from rooflight.trace.tables import I64, GpuKind, HostKind, Mask
+from rooflight.trace.tables import I8, I64, GpuKind, HostKind, Mask
 from rooflight.trace.timeline import Timeline
 from rooflight.units import NS_PER_S
 
@@ -50,10 +50,20 @@ class _Work:
 
 
 def utilisation(
-    timeline: Timeline, links: Links, groups: Groups, device: int, roofs: Roofs, start: I64, end: I64
+    timeline: Timeline,
+    links: Links,
+    phase: I8,
+    groups: Groups,
+    device: int,
+    roofs: Roofs,
+    start: I64,
+    end: I64,
 ) -> list[Utilisation]:
-    """Of each step [start, end), on one device; a kernel belongs to the step in which it starts."""
-    work = _matrix_work(timeline, links, groups, device, roofs)
+    """Of each step [start, end), on one device; a kernel belongs to the step in which it starts.
+
+    ``phase`` is that of each GPU event (:func:`rooflight.attribution.phases.phases`).
+    """
+    work = _matrix_work(timeline, links, phase, groups, device, roofs)
     borders = zip(*(np.searchsorted(work.start, t).tolist() for t in (start, end)), strict=True)
     lengths = (end - start).tolist()
     return [_of(work, low, high, ns) for (low, high), ns in zip(borders, lengths, strict=True)]
@@ -79,7 +89,9 @@ def _share(flops: F64, length: I64, most: float) -> float | None:
     return float(flops[known].sum() / most)
 
 
-def _matrix_work(timeline: Timeline, links: Links, groups: Groups, device: int, roofs: Roofs) -> _Work:
+def _matrix_work(
+    timeline: Timeline, links: Links, phase: I8, groups: Groups, device: int, roofs: Roofs
+) -> _Work:
     gpu = timeline.gpu
     rows = timeline.valid_gpu
     of_group = _Table(groups, roofs)
@@ -88,8 +100,11 @@ def _matrix_work(timeline: Timeline, links: Links, groups: Groups, device: int, 
     rows = rows[np.argsort(gpu.start[rows], kind="stable")]
     group = groups.of_event[rows]
     ran = of_group.flops[group]
-    model = np.where(recomputed(timeline, links)[rows], 0.0, ran * of_group.share[group])
-    if backward_marks(timeline).any():
+    marks = backward_marks(timeline)
+    model = np.where(
+        recomputed(timeline, links.launch[rows], phase[rows], marks), 0.0, ran * of_group.share[group]
+    )
+    if marks.any():
         # Without its launch a kernel may be of the model or of a checkpoint.
         model[links.launch[rows] < 0] = np.nan
     return _Work(
@@ -129,17 +144,18 @@ def _flops(flops: float | None) -> float:
     return float("nan") if flops is None else float(flops)
 
 
-def recomputed(timeline: Timeline, links: Links) -> Mask:
-    """Row-aligned with ``timeline.gpu``: what the backward pass ran of the forward pass once more.
+def recomputed(timeline: Timeline, launch: I64, phase: I8, marks: Mask) -> Mask:
+    """What the backward pass ran of the forward pass once more, row-aligned with ``launch`` and ``phase``.
 
     Autograd gives a number to ops that it will need the gradients of.  In the backward pass none gets one,
-    but for those that a checkpoint runs again.
+    but for those that a checkpoint runs again.  ``marks`` are the host rows of the backward pass.
     """
+    again: Mask = phase == BACKWARD
+    if not again.any():
+        return again
     host = timeline.host
     numbered = (host.kind == HostKind.CPU_OP) & (host.seq >= 0) & (host.fwd_thread <= 0)
-    numbered &= ~backward_marks(timeline)
-    nodes = np.flatnonzero(numbered | backward_marks(timeline))
-    around = enclosing(timeline, links.launch, nodes)
-    forward = np.append(numbered, False)[around]
-    again: Mask = forward & (phases(timeline, links) == BACKWARD)
-    return again
+    numbered &= ~marks
+    around = enclosing(timeline, launch, np.flatnonzero(numbered | marks))
+    forward: Mask = np.append(numbered, False)[around]
+    return again & forward
