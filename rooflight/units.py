@@ -7,12 +7,15 @@ US_PER_MS = 1_000
 NS_PER_S = 1_000_000_000
 TERA = 1e12
 GIGA = 1e9
+_TOLD_APART = 1 << 50
 
 
 def us(ns: int | float) -> float:
     """Nanoseconds (a part of one rounds to the nearest) as microseconds with three decimals, the form of
     every ``*_us`` field."""
-    return round(round(ns) / NS_PER_US, 3)
+    whole = round(ns)
+    # A thousandth of a whole number is nearest to its three decimals already, while doubles tell these apart.
+    return whole / NS_PER_US if -_TOLD_APART < whole < _TOLD_APART else round(whole / NS_PER_US, 3)
 
 
 def us_or_none(ns: int | float | None) -> float | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from rooflight.cost.model import MEASURED, Cost, OpCall
 from rooflight.counters.work import Counted, Executed, Moved

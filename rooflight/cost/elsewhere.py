@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 
 from rooflight.cost.launches import LaunchCosts
@@ -25,4 +26,6 @@ def from_elsewhere(costs: LaunchCosts, rows: I64, source: str) -> LaunchCosts:
 def _inferred(cost: Cost, source: str) -> Cost:
     if cost.origin != MODELLED:
         return cost
-    return replace(cost, origin=INFERRED, reason=f"op and inputs as in the eager recording {source}")
+    return msgspec.structs.replace(
+        cost, origin=INFERRED, reason=f"op and inputs as in the eager recording {source}"
+    )

@@ -24,16 +24,14 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 NOT_COUNTED, SOURCE = "Not counted:", "Source:"
 
 
-@dataclass(frozen=True, slots=True)
-class NamedPiece(Piece):
+class NamedPiece(Piece, frozen=True, gc=False):
     """A piece of traffic of ``tensor``: all of it (``whole``), or a result of its dims."""
 
     tensor: NamedTensor
     whole: bool
 
 
-@dataclass(frozen=True, slots=True)
-class NamedTensor(Tensor):
+class NamedTensor(Tensor, frozen=True, gc=False):
     """A tensor with its ``name``; ``argument`` is the one that it was given as or in a list of."""
 
     name: str = ""

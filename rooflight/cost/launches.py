@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from rooflight.attribution.launches import Links, enclosing
 from rooflight.attribution.replays import GRAPH_LAUNCHES

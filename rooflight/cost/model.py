@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
+
 MEASURED, MODELLED, INFERRED, UNKNOWN = "measured", "modelled", "inferred", "unknown"
 
 
@@ -39,8 +41,7 @@ class OpCall:
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(Struct, frozen=True, gc=False):
     """FLOPs and device-memory bytes of one call; ``None`` is unknown and never means 0.
 
     ``dtype`` is the element type whose compute roof holds (a name of :mod:`rooflight.dtypes`),

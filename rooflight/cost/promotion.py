@@ -15,10 +15,8 @@ _PYTHON_NUMBERS = ("fp64", "int64", "bool", "complex128")
 _COMPLEX_OF = {"fp16": "complex32", "bf16": "complex64", "fp32": "complex64", "fp64": "complex128"}
 
 
-class Number(Tensor):
+class Number(Tensor, frozen=True, gc=False):
     """A Python number that was recorded like a tensor: it counts for the type and is not read."""
-
-    __slots__ = ()
 
 
 def as_number(x: Tensor) -> Tensor:

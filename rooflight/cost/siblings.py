@@ -8,9 +8,10 @@ took a time that its sibling's work does not explain.  Every cost that is found 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+from msgspec.structs import replace
 
 from rooflight.attribution.launches import Links
 from rooflight.attribution.replays import GRAPH_LAUNCHES

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from rooflight.dtypes import DType
 
@@ -31,8 +31,7 @@ def product(dims: Sequence[int]) -> int:
     return n
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True, gc=False):
     """A stretch of memory traffic: ``elements`` of a type; ``dtype`` is None when not recorded."""
 
     elements: int
@@ -46,8 +45,7 @@ class Piece:
         return None if self.dtype is None else self.elements * self.dtype.size
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(Struct, frozen=True, gc=False):
     """Dims and strides in elements, the outermost first.  ``strides`` None means contiguous."""
 
     dims: tuple[int, ...]

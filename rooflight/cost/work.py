@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rooflight.cost.tensor import Piece, Tensor
 from rooflight.dtypes import DType
@@ -13,8 +14,7 @@ COMPOSITE = "composite"
 Moved = Tensor | Piece | None
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True, gc=False):
     """``flops`` is a count or None; ``reads`` and ``writes`` are the pieces moved from and to device
     memory, None when their number of elements is unknown.  ``dtype`` is the type that is calculated
     with, ``reason`` what to tell about the figures, ``link_bytes`` what crosses the link."""

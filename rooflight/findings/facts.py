@@ -122,6 +122,13 @@ class Facts:
 
     def kernels(self) -> Iterator[tuple[int, Group, Verdict]]:
         """The kernel groups of this device that have counted time, with their places."""
+        return iter(self._kernels)
+
+    @cached_property
+    def _kernels(self) -> list[tuple[int, Group, Verdict]]:
+        return list(self._counted_kernels())
+
+    def _counted_kernels(self) -> Iterator[tuple[int, Group, Verdict]]:
         for i, (group, verdict) in enumerate(zip(self.groups.rows, self.verdicts, strict=True)):
             mine = group.kind == GpuKind.KERNEL and group.device == self.partition.device
             if mine and self.group_ns(i) > 0:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
+
+from msgspec import Struct
 
 from rooflight.hardware.catalogue import limits
 
 _KIB = 1_024
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True, gc=False):
     """Of one SM: threads, blocks, 32-bit registers, shared memory in bytes; ``None`` is unknown.
     On AMD (gfx names) a CU with its LDS; its registers are of two kinds."""
 
@@ -23,6 +23,7 @@ class Limits:
     warp_size: int = 32
 
 
+@lru_cache(maxsize=256)
 def limits_of(compute: str) -> Limits | None:
     """The limits of a compute capability ("9.0") or gfx name, ``None`` for one that is not in the table."""
     row = record_of(compute)

@@ -70,7 +70,7 @@ def occupancy(
 
     ``None`` when the limits are unknown or the launch cannot be (a block that no SM could hold).
     """
-    limits = _limits(compute, device_limits)
+    limits = limits_on(compute, device_limits)
     if limits is None or not 0 < threads_per_block <= _LARGEST_BLOCK:
         return None
     warps = -(-threads_per_block // limits.warp_size)
@@ -113,7 +113,7 @@ def beside(
     """Whether a block of ``one`` finds room on an SM that holds as many blocks of ``many`` as it can; limits
     as for :func:`occupancy`.  ``None`` where they, or registers, are unknown, and where no SM could hold a
     block."""
-    limits = _limits(compute, device_limits)
+    limits = limits_on(compute, device_limits)
     if limits is None or limits.registers is None or _amd(compute, limits):
         return None
     room = {
@@ -145,7 +145,8 @@ def _blocks_by_registers(registers: int, per_thread: int, warps: int, warp_size:
     return registers // per_warp // warps
 
 
-def _limits(compute: str, device: Limits | Mapping[str, Any] | None) -> Limits | None:
+def limits_on(compute: str, device: Limits | Mapping[str, Any] | None) -> Limits | None:
+    """The limits of a device: its own, those of its entry in deviceProperties, else those of ``compute``."""
     if isinstance(device, Limits):
         return device
     if not device:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from rooflight.roofline.bounds import Bound
 
@@ -12,8 +12,7 @@ TINY_NS = 5_000
 LOW_OCCUPANCY = 0.25
 
 
-@dataclass(frozen=True, slots=True)
-class KernelFacts:
+class KernelFacts(Struct, frozen=True, gc=False):
     """What is known of a group.
 
     ``t_ns`` is the median launch, ``kind`` kernel, memcpy or memset; ``origin`` that of its cost;
@@ -34,8 +33,7 @@ class KernelFacts:
     is_hip: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True, gc=False):
     """``reason`` is a code (tiny, underfilled, low_occupancy, inefficient) for ``latency``, words else;
     ``limiter`` says of ``latency`` in words what kept the launch from filling the device."""
 

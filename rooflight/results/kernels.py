@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
+from typing import Self
+
+import msgspec
 
 from rooflight.attribution.launches import Links
 from rooflight.attribution.modules import ModulePaths
-from rooflight.hardware.occupancy import Occupancy, occupancy
+from rooflight.hardware.limits import Limits
+from rooflight.hardware.occupancy import Occupancy, limits_on, occupancy
 from rooflight.kernels import MATRIX_FAMILIES
 from rooflight.protocol import Kernel, Roofs
 from rooflight.regimes.kernels import KernelFacts, Verdict, kernel_regime
@@ -20,6 +24,7 @@ from rooflight.trace.timeline import DeviceProperties, Timeline
 
 #: The largest number of a row (:class:`rooflight.protocol.Kernel`).
 _MOST = 2**63 - 1
+_KINDS = tuple(kind.name.lower() for kind in GpuKind)
 #: Families of which the name does not tell whether they multiply matrices.
 _OPEN_FAMILIES = frozenset({"other", "triton_template", "triton_unknown"})
 
@@ -28,18 +33,32 @@ def verdicts(
     timeline: Timeline, groups: Sequence[Group], is_comm: Mask, roofs: Sequence[Roofs]
 ) -> list[Verdict]:
     """The regime of each group, row-aligned with ``groups``."""
-    devices = [timeline.meta.device(key) for key in timeline.device_keys]
+    devices = [_Device.of(timeline.meta.device(key)) for key in timeline.device_keys]
     return [
         _verdict(timeline, g, bool(is_comm[g.rows[0]]), roofs[g.device], devices[g.device]) for g in groups
     ]
 
 
-def _verdict(
-    timeline: Timeline, g: Group, communication: bool, roofs: Roofs, device: DeviceProperties | None
-) -> Verdict:
+@dataclass(frozen=True, slots=True)
+class _Device:
+    """What a recording tells of a device, with the limits of its SMs; empty and ``None`` are unknown."""
+
+    sm_count: int | None = None
+    compute: str = ""
+    limits: Limits | None = None
+
+    @classmethod
+    def of(cls, told: DeviceProperties | None) -> Self:
+        if told is None:
+            return cls()
+        limits = limits_on(told.compute, told.limits) if told.compute is not None else None
+        return cls(told.sm_count, told.compute or "", limits)
+
+
+def _verdict(timeline: Timeline, g: Group, communication: bool, roofs: Roofs, device: _Device) -> Verdict:
     launch = _launch(timeline, g, roofs, device)
     found = kernel_regime(_facts(timeline, g, communication, launch))
-    return replace(found, limiter=limiter(launch)) if found.regime == "latency" else found
+    return msgspec.structs.replace(found, limiter=limiter(launch)) if found.regime == "latency" else found
 
 
 def _facts(timeline: Timeline, g: Group, communication: bool, launch: Launch) -> KernelFacts:
@@ -47,7 +66,7 @@ def _facts(timeline: Timeline, g: Group, communication: bool, launch: Launch) ->
     return KernelFacts(
         t_ns=g.t_ns,
         bound=g.bound,
-        kind=GpuKind(g.kind).name.lower(),
+        kind=_KINDS[g.kind],
         communication=communication,
         origin=g.origin,
         family=family,
@@ -59,7 +78,7 @@ def _facts(timeline: Timeline, g: Group, communication: bool, launch: Launch) ->
     )
 
 
-def _launch(timeline: Timeline, g: Group, roofs: Roofs, device: DeviceProperties | None) -> Launch:
+def _launch(timeline: Timeline, g: Group, roofs: Roofs, device: _Device) -> Launch:
     shape = g.shape
     # A HIP grid in a trace may count work-items.
     grid = None if timeline.meta.is_hip or shape is None else shape.grid
@@ -68,20 +87,17 @@ def _launch(timeline: Timeline, g: Group, roofs: Roofs, device: DeviceProperties
         threads=math.prod(shape.block) if shape and shape.block else None,
         registers=shape.registers if shape else None,
         shared_bytes=shape.shared_memory if shape else None,
-        sm_count=device.sm_count if device and device.sm_count else roofs.sm_count,
+        sm_count=device.sm_count or roofs.sm_count,
         room=_occupancy(g, device),
     )
 
 
-def _occupancy(g: Group, device: DeviceProperties | None) -> Occupancy | None:
+def _occupancy(g: Group, device: _Device) -> Occupancy | None:
     shape = g.shape
-    if device is None or device.compute is None or shape is None or not shape.block:
+    if device.limits is None or shape is None or not shape.block or shape.registers is None:
         return None
-    if shape.registers is None:
-        return None
-    return occupancy(
-        device.compute, math.prod(shape.block), shape.registers, shape.shared_memory or 0, device.limits
-    )
+    threads, shared = math.prod(shape.block), shape.shared_memory or 0
+    return occupancy(device.compute, threads, shape.registers, shared, device.limits)
 
 
 def kernel_rows(
@@ -121,7 +137,7 @@ def _row(timeline: Timeline, g: Group, verdict: Verdict, total: int) -> Kernel:
     work = Work(g.flops, g.bytes, g.bound.bound_ns, g.total_bound_ns, g.t_ns, ai)
     row = table_row(g.durations, total, work)
     row.name, row.short_name, row.family = g.name.name, g.name.short_name, g.name.family
-    row.kind, row.device = GpuKind(g.kind).name.lower(), timeline.device_keys[g.device]
+    row.kind, row.device = _KINDS[g.kind], timeline.device_keys[g.device]
     row.op, row.module, row.dtype = g.op, g.module, g.work.dtype
     row.input_dims, row.input_types = cut(g.dims), cut(g.types)
     row.origin, row.cost_reason = g.origin, g.reason

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from rooflight.protocol import Kernel
 from rooflight.trace.tables import I64
@@ -16,8 +16,7 @@ _FEW = 64
 _MAX_TEXT = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True, gc=False):
     """Totals over the launches, ``None`` where unknown; ``bound_ns`` and ``t_ns`` are of the median one."""
 
     flops: int | None
@@ -35,7 +34,7 @@ def table_row(durations: I64, total_ns: int, work: Work) -> Kernel:
     values = durations.tolist() if durations.size <= _FEW else durations
     time, count = int(sum(values) if isinstance(values, list) else durations.sum()), len(values)
     low, high = int(values[0]), int(values[-1])
-    p50, p95, p99 = (percentile(values, p) for p in (50, 95, 99))
+    p50, p95, p99 = (percentile(values, p) for p in (50, 95, 99)) if high > low else (low, low, low)
     limit, total_limit = work.bound_ns, work.total_bound_ns
     return Kernel(
         name="",

@@ -8,7 +8,8 @@ bytes by the memory bandwidth, link bytes by the link.  Verdicts use the *practi
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rooflight.dtypes import BY_NAME
 from rooflight.protocol import Ceiling, Roofs
@@ -18,8 +19,7 @@ COMPUTE, MEMORY, LINK = "compute", "memory", "link"
 _HALF = frozenset({"fp16", "bf16"})
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True, gc=False):
     """The work of one launch: FLOPs, device-memory bytes and link bytes, ``None`` where unknown.
 
     ``over_pcie``: the link bytes cross PCIe (copies from and to the host), not the link between devices.
@@ -37,8 +37,7 @@ class Work:
     over_pcie: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Struct, frozen=True, gc=False):
     """Least times of one launch in ns on practical roofs, and what decides them.
 
     ``side`` is the roof that the work lies under, by arithmetic intensity against the practical ridge
@@ -73,12 +72,59 @@ def bound(work: Work, roofs: Roofs) -> Bound:
     Example: 2·4096³ FLOPs in fp16 under 100 TFLOP/s are 1 374 390 ns; its 3·4096²·2 bytes under
     800 GB/s are 125 829 ns; so the bound is the former, and AI 1365 lies right of the ridge 125.
     """
-    roof = compute_ceiling(work, roofs)
+    return _bound(work, _rates(work, roofs))
+
+
+class Ceilings:
+    """The roofs of a device, for many pieces of work: each kind of work looks its own up once."""
+
+    def __init__(self, roofs: Roofs) -> None:
+        self._roofs = roofs
+        self._known: dict[tuple[str | None, bool, bool, bool], _Rates] = {}
+
+    def bound(self, work: Work) -> Bound:
+        """As :func:`bound`."""
+        kind = (work.dtype, work.matrix, work.math_known, work.over_pcie)
+        rates = self._known.get(kind)
+        if rates is None:
+            rates = self._known[kind] = _rates(work, self._roofs)
+        return _bound(work, rates)
+
+
+class _Rates(Struct, frozen=True, gc=False):
+    """What one kind of work meets on one device, per second: practical ceilings, those of the datasheet."""
+
+    compute: float | None
+    memory: float | None
+    link: float | None
+    compute_sheet: float | None
+    memory_sheet: float | None
+    link_sheet: float | None
+    ridge: float | None
+    math_type_assumed: bool
+
+
+def _rates(work: Work, roofs: Roofs) -> _Rates:
+    roof, link = compute_ceiling(work, roofs), roofs.pcie if work.over_pcie else roofs.link
+    compute, memory = _practical(roof), _practical(roofs.memory)
+    return _Rates(
+        compute=compute,
+        memory=memory,
+        link=_practical(link),
+        compute_sheet=_datasheet(roof),
+        memory_sheet=_datasheet(roofs.memory),
+        link_sheet=_datasheet(link),
+        ridge=_ratio(compute, memory),
+        math_type_assumed=_math_type_assumed(work, roofs),
+    )
+
+
+def _bound(work: Work, rates: _Rates) -> Bound:
     # No FLOPs take no time on any unit, also on one whose roof (or type) is unknown.
-    compute_ns = 0.0 if work.flops == 0 else _time_ns(work.flops, _practical(roof))
-    memory_ns = _time_ns(work.bytes, _practical(roofs.memory))
-    link_ns = _time_ns(work.link_bytes, _practical(_link_ceiling(work, roofs)))
-    ai, ridge = _ratio(work.flops, work.bytes), _ratio(_practical(roof), _practical(roofs.memory))
+    compute_ns = 0.0 if work.flops == 0 else _time_ns(work.flops, rates.compute)
+    memory_ns = _time_ns(work.bytes, rates.memory)
+    link_ns = _time_ns(work.link_bytes, rates.link)
+    ai, ridge = _ratio(work.flops, work.bytes), rates.ridge
     return Bound(
         compute_ns=compute_ns,
         memory_ns=memory_ns,
@@ -86,8 +132,8 @@ def bound(work: Work, roofs: Roofs) -> Bound:
         side=_side(ai, ridge, compute_ns, memory_ns, link_ns),
         ai=ai,
         ridge=ridge,
-        datasheet_ns=_datasheet_ns(work, roof, roofs),
-        math_type_assumed=_math_type_assumed(work, roofs),
+        datasheet_ns=_datasheet_ns(work, rates),
+        math_type_assumed=rates.math_type_assumed,
         peak_known=not (_missing(work.flops, compute_ns) or _missing(work.bytes, memory_ns)),
     )
 
@@ -121,12 +167,6 @@ def lacks_roof(work: Work, limit: Bound) -> bool:
     return not counts or _missing(work.bytes, limit.memory_ns)
 
 
-def _link_ceiling(work: Work, roofs: Roofs) -> Ceiling | None:
-    if work.link_bytes is None:
-        return None
-    return roofs.pcie if work.over_pcie else roofs.link
-
-
 def _math_type_assumed(work: Work, roofs: Roofs) -> bool:
     """Only a part with TF32 units leaves open what an fp32 matrix op really multiplied in."""
     return work.matrix and work.dtype == "fp32" and not work.math_known and "tf32" in roofs.compute
@@ -148,11 +188,11 @@ def _side(
     return COMPUTE if ai >= ridge else MEMORY
 
 
-def _datasheet_ns(work: Work, roof: Ceiling | None, roofs: Roofs) -> float | None:
+def _datasheet_ns(work: Work, rates: _Rates) -> float | None:
     return _largest(
-        _time_ns(work.flops, _datasheet(roof)),
-        _time_ns(work.bytes, _datasheet(roofs.memory)),
-        _time_ns(work.link_bytes, _datasheet(_link_ceiling(work, roofs))),
+        _time_ns(work.flops, rates.compute_sheet),
+        _time_ns(work.bytes, rates.memory_sheet),
+        _time_ns(work.link_bytes, rates.link_sheet),
     )
 
 

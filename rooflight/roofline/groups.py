@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
+from msgspec import Struct
 
 from rooflight.attribution.launches import Links
 from rooflight.cost.launches import LaunchCosts
 from rooflight.cost.model import INFERRED, MEASURED, MODELLED, UNKNOWN, Cost
 from rooflight.kernels import KernelName
 from rooflight.protocol import Roofs
-from rooflight.roofline.bounds import Bound, Work, bound
+from rooflight.roofline.bounds import Bound, Ceilings, Work
 from rooflight.trace.tables import I32, I64, combined, values_at
 from rooflight.trace.timeline import LaunchShape, Timeline
 
@@ -27,8 +28,7 @@ _ORIGIN_ORDER = (MEASURED, MODELLED, INFERRED, UNKNOWN)
 _MATRIX_TYPES = frozenset({"fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp6", "fp4"})
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True, gc=False):
     """One row: its launches (rows of ``timeline.gpu``), what they are, their work and bound.
 
     ``durations`` are those of the launches in ns, shortest first (not aligned with ``rows``).
@@ -153,7 +153,8 @@ class _Maker:
         gpu, host, first = timeline.gpu, timeline.host, members.rows[members.borders[:-1]]
         op, costed = links.op[first], costs.op[first]
         self._timeline, self._members = timeline, members
-        self._costs, self._kernels, self._roofs = costs, kernels, roofs
+        self._costs, self._kernels = costs, kernels
+        self._roofs = [Ceilings(r) for r in roofs]
         self._borders: list[int] = members.borders.tolist()
         self._name: list[int] = gpu.name[first].tolist()
         self._kind: list[int] = gpu.kind[first].tolist()
@@ -179,12 +180,12 @@ class _Maker:
         name, roofs = self._kernels[self._name[i]], self._roofs[self._device[i]]
         costs = self._costed(i, rows)
         flops, size, link = _totals(costs)
-        weakest = max((c for c, _ in costs), key=lambda c: _ORIGIN_ORDER.index(c.origin))
+        weakest = _weakest(costs)
         work = _work(costs[0][0], name, [None if t is None else t / count for t in (flops, size, link)])
-        mean = typical = bound(work, roofs)
+        mean = typical = roofs.bound(work)
         if len(costs) > 1:
             # Copies and collectives have sizes of their own, and what one op launches may have several.
-            typical = bound(_work(costs[0][0], name, _medians(costs)), roofs)
+            typical = roofs.bound(_work(costs[0][0], name, _medians(costs)))
         dims, types = self._dims(i)
         return Group(
             rows=rows,
@@ -235,13 +236,26 @@ def _text(raw: bytes) -> str | None:
     return raw.decode("utf-8", "backslashreplace") if raw else None
 
 
+def _weakest(costs: Sequence[tuple[Cost, int]]) -> Cost:
+    if len(costs) == 1:
+        return costs[0][0]
+    return max((c for c, _ in costs), key=lambda c: _ORIGIN_ORDER.index(c.origin))
+
+
 def _totals(costs: Sequence[tuple[Cost, int]]) -> tuple[int | None, int | None, int | None]:
     """FLOPs, bytes and link bytes of all launches; each unknown when it is unknown for any of them."""
+    if len(costs) == 1:
+        [(cost, n)] = costs
+        return _times(cost.flops, n), _times(cost.bytes, n), _times(cost.link_bytes, n)
     return (
         _total([(c.flops, n) for c, n in costs]),
         _total([(c.bytes, n) for c, n in costs]),
         _total([(c.link_bytes, n) for c, n in costs]),
     )
+
+
+def _times(amount: int | None, n: int) -> int | None:
+    return None if amount is None else amount * n
 
 
 def _total(values: list[tuple[int | None, int]]) -> int | None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from rooflight.attribution.intervals import Clipper, Set
 from rooflight.trace.tables import I64
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Struct, frozen=True, gc=False):
     """Launches of median ``t_ns`` whose bound is ``bound_ns``, ``None`` when unknown; ``known`` is false
     for the regime ``unknown``, of which no excess may be claimed."""
 
@@ -21,8 +20,7 @@ class Limit:
     known: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class SpeedOfLight:
+class SpeedOfLight(Struct, frozen=True, gc=False):
     """``0 <= bound_ns <= attainable_ns <= kernel_ns``; the difference of the last two is the excess."""
 
     kernel_ns: int

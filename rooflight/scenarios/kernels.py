@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
+
+from msgspec import Struct
 
 from rooflight.protocol import Ceiling, Kernel, Roofs
 from rooflight.regimes.kernels import TINY_NS
-from rooflight.roofline.bounds import Work, bound, lacks_roof
+from rooflight.roofline.bounds import Ceilings, Work, lacks_roof
 from rooflight.scenarios.model import Range, Scenario, exactly
 from rooflight.scenarios.start import NO_START, Start
 from rooflight.scenarios.target import Retyped
@@ -24,8 +27,7 @@ _KNOWN = ("compute", "memory", "latency")
 _FUSED_FAMILY = "elementwise"
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
+class Forecast(Struct, frozen=True, gc=False):
     """``factor`` is of the recorded time; ``bound_us`` the asked device's own bound of all launches."""
 
     factor: Range
@@ -34,8 +36,7 @@ class Forecast:
     bound_us: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True, gc=False):
     """Bounds of all launches in µs on the recorded and on the asked device; ``None`` is unknown."""
 
     recorded_us: float | None
@@ -59,7 +60,7 @@ class Bounds:
         return floor if floor <= MOST_APART else 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Move:
     """From one device to another."""
 
@@ -72,10 +73,18 @@ class Move:
     def same(self) -> bool:
         return self.recorded is self.asked
 
+    @cached_property
+    def _before(self) -> Ceilings:
+        return Ceilings(self.recorded)
+
+    @cached_property
+    def _after(self) -> Ceilings:
+        return Ceilings(self.asked)
+
     def bounds(self, k: Kernel) -> Bounds:
         work = work_of(k)
         retyped = self._retyped(k, work)
-        before, after = bound(work, self.recorded), bound(retyped, self.asked)
+        before, after = self._before.bound(work), self._after.bound(retyped)
         # A roof that is missing on one side alone would make the other side's bound too low.
         if lacks_roof(work, before) or lacks_roof(retyped, after):
             return Bounds(None, None)

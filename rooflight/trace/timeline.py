@@ -99,8 +99,10 @@ class OpArgs:
         return tuple(found) if isinstance(found, list) else ()
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchShape:
+_Sizes = tuple[int, ...] | None
+
+
+class LaunchShape(msgspec.Struct, frozen=True, gc=False):
     """The launch geometry of a kernel; an absent figure is ``None``."""
 
     grid: tuple[int, ...] | None = None
@@ -189,7 +191,11 @@ class Timeline:
 
     def launch_shape(self, index: int) -> LaunchShape:
         """The launch geometry at this place of :attr:`shapes`."""
-        values = _value(b"[" + self.shapes[index] + b"]")
+        text = b"[" + self.shapes[index] + b"]"
+        with suppress(msgspec.DecodeError, RecursionError):
+            sizes, block_sizes, *counts = _SHAPE.decode(text)
+            return LaunchShape(_sizes(sizes), _sizes(block_sizes), *map(_count, counts))
+        values = _value(text)
         grid, block, registers, shared = values if len(values) == 4 else (None,) * 4
         return LaunchShape(_triple(grid), _triple(block), _count(registers), _count(shared))
 
@@ -213,6 +219,17 @@ class Timeline:
         for parent, child in children(self.host):
             found.setdefault(names[self.host.name[parent]], {})[names[self.host.name[child]]] = None
         return {name: list(inside) for name, inside in found.items()}
+
+
+#: A launch geometry as the profiler writes it; any other is looked at value by value.
+_SHAPE: msgspec.json.Decoder[tuple[_Sizes, _Sizes, int | None, int | None]] = msgspec.json.Decoder(
+    tuple[_Sizes, _Sizes, int | None, int | None]
+)
+
+
+def _sizes(values: _Sizes) -> _Sizes:
+    known = values is not None and len(values) <= 3 and min(values, default=0) >= 0
+    return values if known else None
 
 
 def _triple(values: Any) -> tuple[int, ...] | None:

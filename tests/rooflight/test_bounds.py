@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rooflight.protocol import Ceiling, Roofs
-from rooflight.roofline.bounds import Bound, Work, bound, compute_ceiling
+from rooflight.roofline.bounds import Bound, Ceilings, Work, bound, compute_ceiling
 from rooflight.roofline.speed import KernelTime, Limit, SpeedOfLight, attainable_fraction
 
 # Round numbers: 100 TFLOP/s fp16 (datasheet 125), 10 fp32, 800 GB/s (datasheet 1000), link 20 GB/s.
@@ -223,3 +223,18 @@ def test_the_attainable_fraction_of_no_time_is_unknown():
 
 def test_a_bound_of_nothing_is_none():
     assert Bound().bound_ns is None
+
+
+def test_many_pieces_of_work_have_the_bound_of_each_alone() -> None:
+    """One kind of work looks its roofs up once; another type, matrix or vector, and PCIe are other kinds."""
+    many = [
+        work(1e9, 1e6),
+        work(2e9, 1e6),
+        work(1e9, 1e6, dtype="fp32"),
+        work(1e9, 1e6, matrix=False),
+        work(None, 1e6, 1e6),
+        work(None, 1e6, 1e6, over_pcie=True),
+        work(0, None, dtype=None, matrix=False),
+    ]
+    ceilings = Ceilings(ROOFS)
+    assert [ceilings.bound(w) for w in many] == [bound(w, ROOFS) for w in many]
