@@ -13,7 +13,7 @@ from rooflight.report.html import report
 from rooflight.report.summary import because
 from tests.factories import a_document
 from tests.recording import H100, Recording
-from tests.rooflight.test_findings import ADD
+from tests.rooflight.findings.drawn_kernels import ADD
 
 
 def on_h100(blocks: int | None = 132, threads: int = 256, registers: int = 32, shared: int = 0) -> Launch:

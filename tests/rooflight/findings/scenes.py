@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from rooflight.analysis import analyze
 from rooflight.protocol import Finding
-from tests.drawing import Told, timeline_from_text
+from rooflight.trace.timeline import Timeline
+from tests.drawing import Told, events_from_text, timeline_from_events
 from tests.recording import H100
 
 #: No shared trace shows the rule: held against all of them.
@@ -25,19 +27,18 @@ class Scene:
     device: Mapping[str, Any] = field(default_factory=lambda: H100)
     others: Sequence[str] = ()
 
-    def findings(self) -> dict[str, Finding]:
-        """What is said of the first rank, by code."""
+    def findings(self, seed: int | None = None) -> dict[str, Finding]:
+        """What is said of the first rank, by code; with a ``seed`` the events stand in another order."""
         drawings = [self.drawing, *self.others]
-        ranks = [
-            timeline_from_text(
-                text,
-                self.told,
-                deviceProperties=[self.device],
-                **({"distributedInfo": {"rank": i, "world_size": len(drawings)}} if self.others else {}),
-            )
-            for i, text in enumerate(drawings)
-        ]
+        ranks = [self._rank(i, text, len(drawings), seed) for i, text in enumerate(drawings)]
         return {f.code: f for f in analyze(ranks).document.ranks[0].findings}
+
+    def _rank(self, i: int, text: str, of: int, seed: int | None) -> Timeline:
+        events = events_from_text(text, self.told)
+        if seed is not None:
+            random.Random(seed).shuffle(events)
+        meta = {"distributedInfo": {"rank": i, "world_size": of}} if of > 1 else {}
+        return timeline_from_events(events, deviceProperties=[self.device], **meta)
 
 
 @dataclass(frozen=True)

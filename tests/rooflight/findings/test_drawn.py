@@ -42,6 +42,14 @@ def test_the_drawing_triggers_the_rule(code: str) -> None:
     assert found[code].evidence
 
 
+@pytest.mark.parametrize("code", DRAWN)
+def test_the_order_of_the_file_changes_nothing(code: str) -> None:
+    scene = DRAWN[code].trigger
+    found = scene.findings()
+    for seed in range(3):
+        assert scene.findings(seed) == found
+
+
 @pytest.mark.parametrize(("code", "scene"), NEAR, ids=[code for code, _ in NEAR])
 def test_what_nearly_does_is_not_told(code: str, scene: Scene) -> None:
     assert code not in scene.findings()
