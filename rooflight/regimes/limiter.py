@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from rooflight.hardware.occupancy import Occupancy
 
@@ -11,8 +11,7 @@ FEW_WAVES = 4
 _KIB = 1_024
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Struct, frozen=True, gc=False):
     """A launch and its device.  ``blocks`` are those of the grid, ``None`` where it may count anything
     else; ``threads``, ``registers`` (of a thread) and ``shared_bytes`` are those of a block; ``None`` is
     unknown."""
