@@ -66,7 +66,8 @@ def _run(document: Document, term: Terminal) -> Iterator[str]:
     if not document.ranks:
         yield "nothing was analysed"
     if absent := missing(document):
-        yield f"ranks missing of {document.world_size or 'an unknown number'}: {absent}"
+        of = document.world_size or "an unknown number"
+        yield from _hanging(f"ranks missing of {of}: {absent}", 2, term)
     if len(document.ranks) > 1:
         yield from _ranks(document, term)
 
@@ -115,7 +116,7 @@ def _rank(document: Document, rank: Rank, term: Terminal) -> Iterator[str]:
     yield from _kernels(s, term)
     yield from _communication(rank, s, term)
     yield ""
-    yield from _coverage(rank.coverage, s)
+    yield from _coverage(rank.coverage, s, term)
     yield from _flags(rank.flags, "Flags", term)
 
 
@@ -130,8 +131,8 @@ def _headline(rank: Rank, s: Summary, term: Terminal) -> Iterator[str]:
     what = "ops" if s.on_cpu else "kernels"
     if s.attainable_pct is not None:
         share = f"{s.attainable_pct:.0f} % of the step time"
-        yield f"  attainable  {ms(s.attainable_us)}, {share}, without waiting and with all known {what} at"
-        yield f"{'':14}their practical roof"
+        how = f"without waiting and with all known {what} at their practical roof"
+        yield from _hanging(f"  attainable  {ms(s.attainable_us)}, {share}, {how}", 14, term)
     elif s.attainable_us is not None:
         unknown = f"{s.unbounded_pct or 0.0:.0f} % of the time of {what}"
         yield f"  attainable  {_DASH} (the bound of {unknown} is unknown)"
@@ -156,7 +157,8 @@ def _waterfall(rank: Rank, parts: Parts, s: Summary, term: Terminal) -> Iterator
     step = f"{'an' if s.inferred else 'a'} {s.step} (mean of {s.times.n})"
     what = "the recording" if s.whole else step
     yield ""
-    yield term.strong(f"Where the wall time of {what} goes: {ms(s.wall_us)}")
+    where = f" on {s.of_device}" if s.of_device else ""
+    yield term.strong(f"Where the wall time of {what}{where} goes: {ms(s.wall_us)}")
     width = term.width - 2 - 14 - 12 - 8
     start = 0.0
     for name in WATERFALL:
@@ -203,7 +205,8 @@ def _findings(rank: Rank, s: Summary, money: Money | None, term: Terminal) -> It
     if not findings:
         return
     yield ""
-    yield term.strong(f"What to do first: what each would save {s.unit} at most; they overlap and do not add")
+    yield term.strong("What to do first")
+    yield from _hanging(f"  what each would save {s.unit} at most; they overlap and do not add", 2, term)
     for f in findings[:TOP_FINDINGS]:
         title = fit(f.title, term.width - _BEFORE_FINDING)
         shown = term.paint(title, f.regime or "")
@@ -297,20 +300,21 @@ def _communication(rank: Rank, s: Summary, term: Terminal) -> Iterator[str]:
     if (left := rank.communication_rows - min(len(rows), TOP_COLLECTIVES)) > 0:
         yield f"        and {counted(left, 'more kind')}"
     if any(r.bus_gbs is not None and r.basis != "transfer" for r in rows[:TOP_COLLECTIVES]):
-        yield "  ≥: a kernel's own time holds waiting for ranks that are not here; a lower bound"
+        yield "  ≥ a lower bound: a kernel's own time holds waiting for ranks not here"
     for c in slowed(rank.contention):
         name = title(rank.kernels[c.kernel]) if c.kernel < len(rank.kernels) else _DASH
         text = f"  beside communication {slower(c)}: "
         yield f"{text}{fit(name, max(16, term.width - len(text)))}"
 
 
-def _coverage(c: Coverage, s: Summary) -> Iterator[str]:
+def _coverage(c: Coverage, s: Summary, term: Terminal) -> Iterator[str]:
     if not s.kernels or c == Coverage():
         return
-    yield (
+    text = (
         f"Costs by share of {'op' if s.on_cpu else 'kernel'} time: measured {c.measured:.0f} %,"
         f" modelled {c.modelled:.0f} %, inferred {c.inferred:.0f} %, unknown {c.unknown:.0f} %"
     )
+    yield from _hanging(text, 2, term)
 
 
 def _flags(flags: Sequence[Flag], title: str, term: Terminal) -> Iterator[str]:
@@ -322,6 +326,11 @@ def _flags(flags: Sequence[Flag], title: str, term: Terminal) -> Iterator[str]:
         yield fit(f"  {flag.code}{count}  {flag.detail}".rstrip(), term.width)
     if len(flags) > TOP_FLAGS:
         yield f"  and {len(flags) - TOP_FLAGS} more, in the JSON"
+
+
+def _hanging(text: str, indent: int, term: Terminal) -> Iterator[str]:
+    """``text``, in lines of which all but the first are indented."""
+    yield from textwrap.wrap(safe(text), term.width, subsequent_indent=" " * indent)
 
 
 def _wrapped(text: str, term: Terminal, *, strong: bool) -> Iterator[str]:

@@ -46,7 +46,7 @@ class Summary:
     """One rank at a glance.  Times are µs, means per step (or of the whole recording without steps).
 
     ``whole`` says that there are no steps, ``inferred`` that nobody marked them; ``on_cpu`` that the host
-    CPU is the device (§20).
+    CPU is the device (§20).  ``of_device`` names the one of several whose parts these are.
     """
 
     device: str
@@ -63,6 +63,7 @@ class Summary:
     inferred: bool
     on_cpu: bool
     steps: Sequence[Step | CpuStep] = ()
+    of_device: str = ""
 
     @property
     def decimals(self) -> int:
@@ -120,6 +121,7 @@ def summarise(rank: Rank) -> Summary:
         inferred=w.inferred,
         on_cpu=on_cpu,
         steps=w.steps,
+        of_device=f"device {rank.headline}" if len(rank.devices) > 1 and rank.headline else "",
     )
 
 

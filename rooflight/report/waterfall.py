@@ -34,6 +34,7 @@ def waterfall(
     steps = [x for x in s.steps if x.parts_us is not None]
     axis_us = max([s.wall_us, *(x.step_time_us for x in steps[:MAX_STEPS])])
     of = "whole recording" if s.whole else f"mean of {counted(s.times.n, s.step)}"
+    of += f", {s.of_device}" if s.of_device else ""
     title = "Where the time goes" if s.whole else "Where the step goes"
     return tag(
         "section",
