@@ -115,7 +115,12 @@ class Delivery:
         if now < self._not_before:
             return self._not_before - now
         batch = self._next(now)
-        return self._send(batch, now) if batch else IDLE_S
+        if batch is None:
+            return IDLE_S
+        try:
+            return self._send(batch, now)
+        finally:
+            self.spool.release()
 
     def _next(self, now: float) -> Batch | None:
         self._resting = {k: t for k, t in self._resting.items() if t > now and k in self.spool}

@@ -172,6 +172,11 @@ class Spool:
         return found
 
     @_alone
+    def release(self) -> None:
+        """The batch that :meth:`next` gave is not being sent any more: an outage must not keep the oldest."""
+        self._sending = None
+
+    @_alone
     def delivered(self, batch: Batch, acknowledged: Mapping[str, int]) -> None:
         """The server has the batch, and has counted ``acknowledged`` as dropped."""
         self._tally.acknowledge(batch.key, acknowledged)
