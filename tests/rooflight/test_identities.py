@@ -196,6 +196,18 @@ def test_every_identity_holds_of_recordings(file: str) -> None:
         no_slower_on_a_better_device(document)
 
 
+@pytest.mark.traces
+@pytest.mark.parametrize("files", ["dlrm_8ranks/*.json", "hta/sampled_rank*of128.json.gz"])
+def test_every_identity_holds_of_ranks_together(files: str) -> None:
+    """Waits and transfers too, which only several ranks tell; in whatever order their files come."""
+    several = [read(p) for p in sorted(traces_dir().glob(files))]
+    document = analyze(several).document
+    assert broken(document) == []
+    assert all(s.wait_us is not None for r in document.ranks for s in r.steps)
+    same(document)
+    assert analyze(several[::-1]).document.ranks == document.ranks
+
+
 # --- two runs --------------------------------------------------------------------------------------
 
 
