@@ -39,14 +39,19 @@ class Owned:
 
     def by_owner(self, n: int) -> I64:
         """The ns of each of ``n`` owners."""
-        total = np.zeros(n, np.int64)
-        np.add.at(total, self.owner, self.end - self.start)
-        return total
+        return summed_by(self.owner, self.end - self.start, n)
 
     def of(self, owners: Mask) -> Set:
         """The instants of some owners, in order."""
         mine = owners[self.owner]
         return np.column_stack((self.start[mine], self.end[mine]))
+
+
+def summed_by(owner: I64, amount: I64, n: int) -> I64:
+    """The amounts of each of ``n`` owners; whole numbers, which sums of floats would not keep."""
+    total = np.zeros(n, np.int64)
+    np.add.at(total, owner, amount)
+    return total
 
 
 def owned(start: I64, end: I64, rank: I64) -> Owned:

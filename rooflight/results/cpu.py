@@ -12,9 +12,10 @@ from rooflight.attribution.intervals import Clipper, cut, difference, measure, u
 from rooflight.attribution.selftime import SelfTime, self_times
 from rooflight.attribution.steps import StepSpan
 from rooflight.protocol import KERNEL_PARTS, PARTS, Cpu, CpuStep, Roofs
+from rooflight.regimes.ownership import Owned, summed_by
 from rooflight.regimes.steps import StepVerdict, run_regime, step_regime, summed
 from rooflight.results.cpu_ops import CpuOps, cpu_ops, op_rows
-from rooflight.results.exclusive import Depth, Exclusive, Owners, summed_by
+from rooflight.results.exclusive import Depth, Exclusive
 from rooflight.results.steps import bounds, parts_us
 from rooflight.roofline.bounds import lacks_roof
 from rooflight.roofline.speed import KernelTime, Limit, SpeedOfLight
@@ -94,7 +95,8 @@ def _exclusive(cuts: Mapping[int, _Cut], spans: Sequence[StepSpan], n: int) -> E
     time, count = np.zeros(n, np.int64), np.zeros(n, np.int64)
     for thread, one in cuts.items():
         depth = Depth(*bounds([s for s in spans if s.thread == thread]))
-        time += one.owners.totals(n, depth)[1]
+        owners = one.owners
+        time += summed_by(owners.owner, depth.within(owners.start, owners.end), n)
         count += one.calls(n, depth)
     return Exclusive(time, time, count)
 
@@ -115,7 +117,7 @@ class _Cut:
         self._sets |= {PARTS[p]: Clipper(pieces[which]) for p, which in rows_by(part)}
         limits = [Limit(op.t_ns, op.bound.bound_ns, op.verdict.regime in KERNEL_PARTS[:3]) for op in ops.rows]
         self._kernels = KernelTime(pieces, group, limits)
-        self.owners = Owners(pieces[:, 0], pieces[:, 1], group)
+        self.owners = Owned(pieces[:, 0], pieces[:, 1], group)
         self._calls = distinct(selfs.op[mine])
         self._start = recording.timeline.host.start[self._calls]
         self._group = np.array([ops.of_call[row] for row in self._calls.tolist()], np.int64)

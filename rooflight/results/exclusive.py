@@ -14,7 +14,7 @@ import numpy as np
 
 from rooflight.attribution.intervals import Set, cut
 from rooflight.protocol import Kernel
-from rooflight.regimes.ownership import owned
+from rooflight.regimes.ownership import Owned, owned, summed_by
 from rooflight.regimes.partition import Partition
 from rooflight.roofline.groups import Groups
 from rooflight.trace.tables import I64, GpuKind, Mask, distinct
@@ -60,20 +60,6 @@ class Exclusive:
     steps_count: I64
 
 
-@dataclass(frozen=True, slots=True)
-class Owners:
-    """Disjoint instants [start, end) in ns, each with the group that has them."""
-
-    start: I64
-    end: I64
-    group: I64
-
-    def totals(self, n: int, depth: Depth) -> tuple[I64, I64]:
-        """Of each of ``n`` groups the ns in all, and within windows."""
-        within = depth.within(self.start, self.end)
-        return summed_by(self.group, self.end - self.start, n), summed_by(self.group, within, n)
-
-
 def exclusive(
     timeline: Timeline, groups: Groups, partitions: Iterable[Partition], is_comm: Mask, start: I64, end: I64
 ) -> Exclusive:
@@ -82,9 +68,8 @@ def exclusive(
     whole, steps = np.zeros(n, np.int64), np.zeros(n, np.int64)
     for p in partitions:
         for owners in _owners(timeline, groups, p, is_comm):
-            in_all, within = owners.totals(n, depth)
-            whole += in_all
-            steps += within
+            whole += owners.by_owner(n)
+            steps += summed_by(owners.owner, depth.within(owners.start, owners.end), n)
     rows = timeline.valid_gpu
     of_event = groups.of_event[rows].astype(np.int64)
     return Exclusive(whole, steps, summed_by(of_event, depth.at(timeline.gpu.start[rows]), n))
@@ -101,18 +86,11 @@ def with_exclusive(rows: Sequence[Kernel], place: Sequence[int], found: Exclusiv
             kernel.steps_exclusive_us, kernel.steps_count = us(within[group]), count[group]
 
 
-def summed_by(group: I64, amount: I64, n: int) -> I64:
-    """The amounts of each of ``n`` groups; whole numbers, which sums of floats would not keep."""
-    total = np.zeros(n, np.int64)
-    np.add.at(total, group, amount)
-    return total
-
-
-def _owners(timeline: Timeline, groups: Groups, p: Partition, is_comm: Mask) -> list[Owners]:
+def _owners(timeline: Timeline, groups: Groups, p: Partition, is_comm: Mask) -> list[Owned]:
     of, gpu, rows = groups.of_event.astype(np.int64), timeline.gpu, timeline.valid_gpu
     rows = timeline.settled(rows[gpu.device[rows] == p.device])
     copies = rows[gpu.kind[rows] != GpuKind.KERNEL]
-    kernels = Owners(p.kernels.start, p.kernels.end, of[p.kernels.owner])
+    kernels = Owned(p.kernels.start, p.kernels.end, of[p.kernels.owner])
     return [
         kernels,
         _exposed(timeline, of, rows[is_comm[rows]], p.communication),
@@ -120,9 +98,9 @@ def _owners(timeline: Timeline, groups: Groups, p: Partition, is_comm: Mask) -> 
     ]
 
 
-def _exposed(timeline: Timeline, of: I64, rows: I64, where: Set) -> Owners:
+def _exposed(timeline: Timeline, of: I64, rows: I64, where: Set) -> Owned:
     pieces, owner = exposed(timeline, rows, where)
-    return Owners(pieces[:, 0], pieces[:, 1], of[owner])
+    return Owned(pieces[:, 0], pieces[:, 1], of[owner])
 
 
 def exposed(timeline: Timeline, rows: I64, where: Set) -> tuple[Set, I64]:

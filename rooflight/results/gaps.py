@@ -16,7 +16,7 @@ from rooflight.attribution.frames import source_frames
 from rooflight.attribution.idle import CAUSES
 from rooflight.attribution.launches import Links
 from rooflight.attribution.steps import StepSpan
-from rooflight.results.exclusive import summed_by
+from rooflight.regimes.ownership import summed_by
 from rooflight.results.idle import frame_text
 from rooflight.results.launches import Columns
 from rooflight.results.stretches import Gaps, Stretches
