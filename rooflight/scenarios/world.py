@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,10 +30,22 @@ class RankStep:
 
 
 def together(ranks: Sequence[Sequence[RankStep]]) -> list[StepForecast]:
-    """The steps of the first rank, with those of the same number of the others."""
-    by_n = [{s.n: s for s in steps} for steps in ranks]
-    first = ranks[0] if ranks else ()
-    return [_slowest([steps[s.n] for steps in by_n if s.n in steps]) for s in first]
+    """The steps of the first rank, with those of the same number of the others; of several of one number the
+    first goes with the first."""
+    by_key = [_numbered(steps) for steps in ranks]
+    return [
+        _slowest([steps[key] for steps in by_key if key in steps]) for key in (by_key[0] if ranks else ())
+    ]
+
+
+def _numbered(steps: Sequence[RankStep]) -> dict[tuple[int, int], RankStep]:
+    """By its number and which one of that number it is, in their order."""
+    seen: Counter[int] = Counter()
+    found = {}
+    for s in steps:
+        found[s.n, seen[s.n]] = s
+        seen[s.n] += 1
+    return found
 
 
 def without_waiting(parts: Parts, wait_us: float | None) -> tuple[Parts, float]:

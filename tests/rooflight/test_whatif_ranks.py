@@ -57,6 +57,15 @@ def step(document: Document, gpu: str | None = None, **scenario: bool) -> Range:
 UNEVEN = (rank(0, 400, 600, 500), rank(1, 900, 100, 0))
 
 
+def test_two_steps_of_one_number_are_two() -> None:
+    """30 and 10 µs on the first rank, 20 and 40 on the other: the first takes 30, the second 40."""
+    first, other = (
+        [RankStep(3, t, 0.0, exactly(t)) for t in times] for times in ((30.0, 10.0), (20.0, 40.0))
+    )
+    assert [s.predicted_us for s in together([first, other])] == [exactly(30.0), exactly(40.0)]
+    assert [s.recorded_us for s in together([first])] == [30.0, 10.0]
+
+
 def test_unchanged_a_step_is_as_recorded() -> None:
     w = whatif(run(*UNEVEN))
     assert (w.recorded_step_time_us, w.step_time_us, w.ranks) == (1000, exactly(1000), 2)
