@@ -171,6 +171,9 @@ def timeless(document: Row, by: int) -> Row:
             start = step.pop("start_us")
             # Within 1 us, since a binary number of 2e15 is good to a quarter.
             assert start is None or 99 <= start - by <= 200
+        for gap in rank["idle"]:
+            start = gap.pop("longest_start_us")
+            assert start is None or 99 <= start - by <= 1000
     return document
 
 
