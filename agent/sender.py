@@ -51,7 +51,7 @@ class ServerSender:
             client.push_profile(run, batch.body(), key=batch.key)
         else:
             name = batch.head.address.filename
-            client.upload_trace(run, batch.path, key=batch.key, name=name, start=batch.start())
+            client.upload_in_parts(run, batch.path, batch.head.sha256, name=name, start=batch.start())
         return {}
 
     def probe(self) -> None:

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from app.partial import Partial
+
 
 class BlobStore:
     """A folder of content-addressed files."""
@@ -28,6 +30,12 @@ class BlobStore:
     def incoming(self) -> Incoming:
         """A place for an upload; it vanishes unless it is kept."""
         return Incoming(self._incoming)
+
+    def partial(self, run_id: str, sha256: str) -> Partial:
+        """The place of a trace of a run that comes in parts; what stays unfinished is swept."""
+        _place(sha256)
+        name = hashlib.sha256(f"{run_id}/{sha256}".encode()).hexdigest()
+        return Partial(self._incoming / f"parts-{name}", sha256)
 
     def keep(self, upload: Incoming) -> None:
         """Move a finished upload into the store, durably."""

@@ -11,6 +11,7 @@ Redirects are not followed: the token is for one server.
 
 from __future__ import annotations
 
+import base64
 import gzip
 import hashlib
 import http.client
@@ -44,6 +45,8 @@ SENT_AT, SCHEMA = "Rooflight-Sent-At", "Rooflight-Schema"
 #: Media type of a file by its first two bytes; JSON has many beginnings.
 _MEDIA = {b"\x1f\x8b": "application/gzip", b"PK": "application/zip"}
 _MAX_ANSWER_BYTES = 8 << 20
+#: What a line that breaks costs at most.
+PART_BYTES = 8 << 20
 _FINISHED = ("done", "failed", "refused")
 T = TypeVar("T")
 
@@ -132,6 +135,11 @@ class _Accepted(msgspec.Struct):
     job: Job
 
 
+class _Arrived(msgspec.Struct):
+    offset: int
+    job: Job | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class _Body:
     """A request body that can be read from its start again for each try."""
@@ -215,6 +223,34 @@ class Client:
         shown = (name or file.name).encode("utf-8", "backslashreplace").decode("utf-8")
         target = f"/runs/{quote(run, safe='')}/traces?{urlencode({'filename': shown})}"
         return self._post(target, _file(file, on_progress, start), _Accepted, key=key).job
+
+    def upload_in_parts(
+        self, run: str, path: str | os.PathLike[str], sha256: str, *, name: str | None = None, start: int = 0
+    ) -> Job:
+        """Send a trace file part by part, going on where an earlier try ended; the job that analyses it.
+
+        ``sha256`` is that of the trace, which begins at byte ``start`` of the file; the server checks it, and
+        each part's own.
+        """
+        file = Path(path)
+        shown = (name or file.name).encode("utf-8", "backslashreplace").decode("utf-8")
+        target = f"/runs/{quote(run, safe='')}/traces/parts/{sha256}"
+        size = file.stat().st_size - start
+        arrived = _decode(self._send("GET", target, None, {}), _Arrived)
+        while arrived.job is None:
+            query = urlencode({"offset": arrived.offset, "size": size, "filename": shown})
+            data = _piece(file, start + arrived.offset)
+            try:
+                arrived = _decode(
+                    self._send("PUT", f"{target}?{query}", _bytes(data), _digest(data)), _Arrived
+                )
+            except Rejected as e:
+                # Somebody else sends the same, or what was there has been swept: look again, once.
+                here = _decode(self._send("GET", target, None, {}), _Arrived) if e.status == 409 else arrived
+                if here.offset == arrived.offset:
+                    raise
+                arrived = here
+        return arrived.job
 
     def push_analysis(self, run: str, document: Document, *, key: str | None = None) -> dict[str, Any]:
         """Send an analysis made here; sending the same one again adds nothing."""
@@ -370,6 +406,16 @@ def _stream(connection: http.client.HTTPConnection, body: _Body | None) -> None:
 
 def _json(value: Mapping[str, str]) -> _Body:
     return _bytes(msgspec.json.encode(value))
+
+
+def _piece(file: Path, start: int) -> bytes:
+    with file.open("rb") as source:
+        source.seek(start)
+        return source.read(PART_BYTES)
+
+
+def _digest(data: bytes) -> dict[str, str]:
+    return {"Content-Digest": f"sha-256=:{base64.b64encode(hashlib.sha256(data).digest()).decode()}:"}
 
 
 def _bytes(data: bytes) -> _Body:

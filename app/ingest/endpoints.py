@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import JSONResponse
 from sqlalchemy import select
 
 from app.blobs import BlobStore, Incoming
-from app.db import WriteSession, insert_new
+from app.db import Database, ReadSession, WriteSession, insert_new
 from app.deps import Blobs, Caller, Db, Events, IdempotencyKeyHeader, ReadSettings
 from app.documents import pack, unpack
 from app.errors import problems
@@ -19,17 +19,21 @@ from app.idempotency import Outcome, digest_of, once
 from app.ingest import push
 from app.ingest.merge import merge
 from app.ingest.persist import store
-from app.ingest.schemas import Pushed
+from app.ingest.schemas import Arrived, Pushed
 from app.ingest.upload import check_media, receive, shown_name
 from app.jobs.endpoints import job_out
 from app.jobs.schemas import Accepted
 from app.models import Blob, Job, Profile, Run, RunDocument, utcnow
 from app.models.base import new_id
 from app.models.profiles import PUSH
+from app.partial import Part, Partial, Sha256, checked
 from app.runs.queries import lock_run, require_run
+from app.settings import Settings
+from rooflight.errors import Refused, TooLarge
 from rooflight.protocol import Document
 from rooflight.readers.source import Limits
 
+ShownName = Annotated[str | None, Query(max_length=4_096, description="The file's name, to be shown.")]
 router = APIRouter(prefix="/runs/{run_id}", tags=["ingest"])
 _ANY_BODY = {
     "requestBody": {
@@ -72,9 +76,7 @@ async def send_trace(
     blobs: Blobs,
     settings: ReadSettings,
     caller: Caller,
-    filename: Annotated[
-        str | None, Query(max_length=4_096, description="The file's name, to be shown.")
-    ] = None,
+    filename: ShownName = None,
     key: IdempotencyKeyHeader = None,
 ) -> JSONResponse:
     """Send a raw trace.  It is checked while it streams, stored, and analysed after the answer."""
@@ -94,6 +96,92 @@ async def send_trace(
             outcome = await once(session, request.url.path, key, digest, act)
     request.app.state.runner.wake()
     return outcome.response(Location=f"/api/v1/jobs/{outcome.answer['job']['id']}")
+
+
+@router.get("/traces/parts/{sha256}", responses=problems(404))
+async def trace_parts(run_id: str, sha256: Sha256, database: Db, blobs: Blobs, caller: Caller) -> Arrived:
+    """How much of a trace is here: where its sender goes on."""
+    async with database.read() as reading:
+        run = await require_run(reading, run_id, caller.project_id)
+        job = await _job_of(reading, run.id, sha256)
+    offset = await asyncio.to_thread(blobs.partial(run.id, sha256).offset)
+    return Arrived(offset=offset, job=None if job is None else job_out(job))
+
+
+@router.put(
+    "/traces/parts/{sha256}",
+    response_model=Arrived,
+    responses={
+        202: {"model": Arrived, "description": "The last part: accepted"},
+        **problems(400, 404, 409, 413, 415, 507),
+    },
+    openapi_extra=_ANY_BODY,
+)
+async def send_part(
+    request: Request,
+    run_id: str,
+    sha256: Sha256,
+    database: Db,
+    blobs: Blobs,
+    settings: ReadSettings,
+    caller: Caller,
+    offset: Annotated[int, Query(ge=0, le=2**53, description="Where the part begins.")],
+    size: Annotated[int, Query(ge=1, le=2**53, description="Bytes of the whole trace.")],
+    filename: ShownName = None,
+    digest: Annotated[
+        str | None, Header(alias="Content-Digest", description="sha-256 of the part (RFC 9530).")
+    ] = None,
+) -> JSONResponse:
+    """Send a part of a raw trace, named by the SHA-256 of the whole; the last one is answered with 202 and
+    the job.  A part that is here already changes nothing."""
+    check_media(request.headers.get("content-type"))
+    if size > settings.upload_bytes:
+        raise TooLarge(f"a trace has at most {settings.upload_bytes} bytes", where="size")
+    async with database.read() as reading:
+        run = await require_run(reading, run_id, caller.project_id)
+        job = await _job_of(reading, run.id, sha256)
+    if job is not None:
+        return JSONResponse(Arrived(offset=size, job=job_out(job)).model_dump(mode="json"))
+    part = Part(offset, size, checked(await request.body(), digest))
+    partial = blobs.partial(run.id, sha256)
+    here = await asyncio.to_thread(partial.add, part)
+    if here < size:
+        return JSONResponse(Arrived(offset=here).model_dump(mode="json"))
+    return await _whole(request, partial, run.id, database, blobs, settings, shown_name(filename))
+
+
+async def _whole(
+    request: Request,
+    partial: Partial,
+    run_id: str,
+    database: Database,
+    blobs: BlobStore,
+    settings: Settings,
+    source: str,
+) -> JSONResponse:
+    """All parts are here: what they make is taken, or refused, like a trace that came at once."""
+    limits = Limits(max_bytes=settings.unpacked_bytes, max_ratio=settings.ratio)
+    try:
+        await asyncio.to_thread(partial.check)
+        with blobs.incoming() as upload:
+            await receive(partial.stream(), upload, limits)
+            async with database.write() as session:
+                outcome = await _accept(session, blobs, upload, run_id, source)
+    except Refused:
+        # It will never be taken; after a full disk or a lost database what is here is used again.
+        partial.remove()
+        raise
+    partial.remove()
+    request.app.state.runner.wake()
+    job = outcome.answer["job"]
+    return JSONResponse({"offset": upload.size, "job": job}, 202, {"Location": f"/api/v1/jobs/{job['id']}"})
+
+
+async def _job_of(session: ReadSession, run_id: str, sha256: str) -> Job | None:
+    """The job of a trace that this run has been sent, whole."""
+    query = select(Job).where(Job.run_id == run_id, Job.blob_id == sha256).order_by(Job.created_at.desc())
+    found: Job | None = (await session.scalars(query.limit(1))).first()
+    return found
 
 
 @router.post(

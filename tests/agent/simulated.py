@@ -24,6 +24,7 @@ class Asked:
     target: str
     key: str
     body: bytes
+    method: str = "POST"
 
     @property
     def told(self) -> Any:
@@ -84,10 +85,9 @@ class World:
 
         class Simulated(Client):
             def _once(self, method: str, target: str, body: Any, headers: Any) -> _Answer:
-                assert method == "POST"
-                data = b"".join(body.chunks())
-                data = gzip.decompress(data) if body.encoding else data
-                asked = Asked(world.now, target, headers["Idempotency-Key"], data)
+                data = b"".join(body.chunks()) if body else b""
+                data = gzip.decompress(data) if body and body.encoding else data
+                asked = Asked(world.now, target, headers.get("Idempotency-Key", ""), data, method)
                 world.asked.append(asked)
                 status, answer, *after = world.answer(asked)
                 return _Answer(status, json.dumps(answer).encode(), after[0] if after else None)

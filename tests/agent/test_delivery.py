@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 from collections import Counter
@@ -241,12 +242,15 @@ def test_a_profile_makes_its_run_once_however_often_it_is_tried(tmp_path: Path) 
     trace = tmp_path / "t.json"
     trace.write_bytes(b'{"traceEvents": []}')
     world.spool.put("trace", trace, "t", address=Address(run_id="r0", filename="mine.json"))
-    world.answer = lambda a: (202, {"job": {"id": "j"}}) if "/traces" in a.target else answer(a)
+    sha, whole = hashlib.sha256(trace.read_bytes()).hexdigest(), {"offset": 19, "job": {"id": "j"}}
+    arrived = {"GET": (200, {"offset": 0, "job": None}), "PUT": (202, whole)}
+    world.answer = lambda a: arrived[a.method] if "/traces" in a.target else answer(a)
     world.run(60)
     assert runs == {"k/run": "r0"}
     sent = [a for a in world.asked if a.target == "/runs/r0/profiles"]
     assert [(a.key, a.body) for a in sent] == [("k", b'{"kernels": []}')] * 2
-    assert world.asked[-1].target == "/runs/r0/traces?filename=mine.json"
+    # 19 bytes are one part.
+    assert world.asked[-1].target == f"/runs/r0/traces/parts/{sha}?offset=0&size=19&filename=mine.json"
     assert world.asked[-1].body == trace.read_bytes()
     assert len(world.spool) == 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import hashlib
 import json
@@ -71,7 +72,7 @@ def handler_of(script: Script) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(data)
 
-        do_GET = do_POST = answer  # noqa: N815
+        do_GET = do_POST = do_PUT = answer  # noqa: N815
 
         def log_message(self, *args) -> None:
             pass
@@ -453,3 +454,43 @@ def test_a_trace_may_begin_within_a_file(script, tmp_path):
     assert script.seen[0].path == "/api/v1/runs/r1/traces?filename=mine.json.gz"
     assert script.seen[0].headers["Content-Type"] == "application/gzip"
     assert gzip.decompress(script.seen[0].body) == b"{}"
+
+
+def _parts(script, monkeypatch, tmp_path, *answers):
+    monkeypatch.setattr("rooflight.client.PART_BYTES", 4)
+    script.answers = [(200, {"offset": at, "job": None}, {}) if isinstance(at, int) else at for at in answers]
+    path = tmp_path / "t.json"
+    path.write_bytes(b"head0123456789")
+    return lambda: client_of(script)[0].upload_in_parts("r1", path, "ab" * 32, start=4)
+
+
+DONE = (202, {"offset": 10, "job": {"id": "j1"}}, {})
+
+
+def test_a_trace_goes_in_parts_from_where_the_server_is(script, tmp_path, monkeypatch):
+    """Ten bytes, of which four arrived in an earlier try: parts of four at 4, and of two at 8."""
+    send = _parts(script, monkeypatch, tmp_path, 4, 8, DONE)
+    assert send().id == "j1"
+    assert [s.method for s in script.seen] == ["GET", "PUT", "PUT"]
+    assert [s.body for s in script.seen[1:]] == [b"4567", b"89"]
+    assert "offset=4&size=10&filename=t.json" in script.seen[1].path
+    told = base64.b64encode(hashlib.sha256(b"4567").digest()).decode()
+    assert script.seen[1].headers["Content-Digest"] == f"sha-256=:{told}:"
+
+
+def test_a_trace_that_is_there_is_not_sent(script, tmp_path, monkeypatch):
+    send = _parts(script, monkeypatch, tmp_path, (200, DONE[1], {}))
+    assert send().id == "j1"
+    assert [s.method for s in script.seen] == ["GET"]
+
+
+def test_where_the_server_is_elsewhere_by_now_it_is_asked_again(script, tmp_path, monkeypatch):
+    send = _parts(script, monkeypatch, tmp_path, 8, (409, {"title": "a hole"}, {}), 0, 4, 8, DONE)
+    assert send().id == "j1"
+    assert [s.body for s in script.seen if s.method == "PUT"] == [b"89", b"0123", b"4567", b"89"]
+
+
+def test_a_server_that_stays_where_it_is_refuses(script, tmp_path, monkeypatch):
+    send = _parts(script, monkeypatch, tmp_path, 0, (409, {"title": "it differs"}, {}), 0)
+    with pytest.raises(Rejected, match="it differs"):
+        send()
