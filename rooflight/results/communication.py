@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from rooflight.attribution.collectives import Calls, call_rows
+from rooflight.attribution.hosts import hosts_of_comms
 from rooflight.attribution.intervals import F64, Clipper
 from rooflight.cost.collective import is_exchange, message_bytes
 from rooflight.cost.model import Cost
 from rooflight.protocol import Communication
 from rooflight.regimes.partition import Partition
-from rooflight.results.hosts import on_one_host
 from rooflight.results.medians import median
 from rooflight.results.result import Messages
 from rooflight.results.splits import skew
@@ -80,7 +80,6 @@ def _told(s: Stages, calls: Calls, rows: I64) -> _Told:
     message, bus, received = (np.array(c, np.int64)[of] for c in zip(*known, strict=True))
     comm = gpu.comm[rows].astype(np.int64)
     spread = np.array([*(skew(c) for c in s.timeline.comms), np.nan])
-    local = np.array([on_one_host(c, s.timeline.meta) for c in (*s.timeline.comms, {})], np.int64)
     return _Told(
         kinds=kinds,
         dtypes=tuple(dtypes),
@@ -91,7 +90,7 @@ def _told(s: Stages, calls: Calls, rows: I64) -> _Told:
         bus=bus,
         received=received,
         skew=np.where(received >= 0, spread[comm], np.nan),
-        local=local[comm],
+        local=hosts_of_comms(s.timeline)[comm],
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rooflight.results.lists import whole_numbers
+from rooflight.attribution.lists import whole_numbers
 
 
 def skew(comm: Mapping[str, object]) -> float:

@@ -23,6 +23,7 @@ class Work(Struct, frozen=True, gc=False):
     """The work of one launch: FLOPs, device-memory bytes and link bytes, ``None`` where unknown.
 
     ``over_pcie``: the link bytes cross PCIe (copies from and to the host), not the link between devices.
+    ``link_known``: false where they may leave the host, over a network that no datasheet of a device tells.
 
     ``dtype`` is the element type of the arithmetic, ``matrix`` whether it multiplies matrices;
     ``math_known`` whether the kernel's name told the math type, so that fp32 is not merely assumed.
@@ -35,6 +36,7 @@ class Work(Struct, frozen=True, gc=False):
     matrix: bool
     math_known: bool = False
     over_pcie: bool = False
+    link_known: bool = True
 
 
 class Bound(Struct, frozen=True, gc=False):
@@ -80,11 +82,11 @@ class Ceilings:
 
     def __init__(self, roofs: Roofs) -> None:
         self._roofs = roofs
-        self._known: dict[tuple[str | None, bool, bool, bool], _Rates] = {}
+        self._known: dict[tuple[str | None, bool, bool, bool, bool], _Rates] = {}
 
     def bound(self, work: Work) -> Bound:
         """As :func:`bound`."""
-        kind = (work.dtype, work.matrix, work.math_known, work.over_pcie)
+        kind = (work.dtype, work.matrix, work.math_known, work.over_pcie, work.link_known)
         rates = self._known.get(kind)
         if rates is None:
             rates = self._known[kind] = _rates(work, self._roofs)
@@ -105,7 +107,7 @@ class _Rates(Struct, frozen=True, gc=False):
 
 
 def _rates(work: Work, roofs: Roofs) -> _Rates:
-    roof, link = compute_ceiling(work, roofs), roofs.pcie if work.over_pcie else roofs.link
+    roof, link = compute_ceiling(work, roofs), _link(work, roofs)
     compute, memory = _practical(roof), _practical(roofs.memory)
     return _Rates(
         compute=compute,
@@ -136,6 +138,12 @@ def _bound(work: Work, rates: _Rates) -> Bound:
         math_type_assumed=rates.math_type_assumed,
         peak_known=not (_missing(work.flops, compute_ns) or _missing(work.bytes, memory_ns)),
     )
+
+
+def _link(work: Work, roofs: Roofs) -> Ceiling | None:
+    if not work.link_known:
+        return None
+    return roofs.pcie if work.over_pcie else roofs.link
 
 
 def compute_ceiling(work: Work, roofs: Roofs) -> Ceiling | None:

@@ -15,13 +15,14 @@ from itertools import accumulate
 import numpy as np
 from msgspec import Struct
 
+from rooflight.attribution.hosts import LOCAL, hosts_of_comms
 from rooflight.attribution.launches import Links
 from rooflight.cost.launches import LaunchCosts
 from rooflight.cost.model import INFERRED, MEASURED, MODELLED, UNKNOWN, Cost
 from rooflight.kernels import KernelName
 from rooflight.protocol import Roofs
 from rooflight.roofline.bounds import Bound, Ceilings, Work
-from rooflight.trace.tables import I32, I64, combined, values_at
+from rooflight.trace.tables import I32, I64, GpuKind, Mask, combined, values_at
 from rooflight.trace.timeline import LaunchShape, Timeline
 
 _ORIGIN_ORDER = (MEASURED, MODELLED, INFERRED, UNKNOWN)
@@ -120,6 +121,14 @@ def _settle_ties(timeline: Timeline, rows: I64, order: I64, borders: I64) -> Non
     order[front], order[speaker] = order[speaker], order[front]
 
 
+def _local(timeline: Timeline, members: _Members) -> Mask:
+    """Of each group, whether what crosses a link surely stays on the host: copies do, collectives where the
+    ranks of all launches are known to be on one."""
+    rows, gpu = members.rows, timeline.gpu
+    stays = (gpu.kind[rows] != GpuKind.KERNEL) | (hosts_of_comms(timeline)[gpu.comm[rows]] == LOCAL)
+    return np.logical_and.reduceat(stays, members.borders[:-1])
+
+
 def _keys(timeline: Timeline, links: Links, costs: LaunchCosts, rows: I64) -> tuple[I64, I64]:
     """The group number of each row, by first appearance of the combined key."""
     host = timeline.host
@@ -171,6 +180,7 @@ class _Maker:
         middle = (ends - starts) // 2
         self._median: list[float] = ((ordered[starts + middle] + ordered[ends - middle - 1]) / 2).tolist()
         self._total: list[int] = np.add.reduceat(ordered, starts).tolist()
+        self._local: list[bool] = _local(timeline, members).tolist()
         self._shapes: dict[int, LaunchShape | None] = {-1: None}
 
     def group(self, i: int) -> Group:
@@ -181,11 +191,12 @@ class _Maker:
         costs = self._costed(i, rows)
         flops, size, link = _totals(costs)
         weakest = _weakest(costs)
-        work = _work(costs[0][0], name, [None if t is None else t / count for t in (flops, size, link)])
+        local, means = self._local[i], [None if t is None else t / count for t in (flops, size, link)]
+        work = _work(costs[0][0], name, means, local)
         mean = typical = roofs.bound(work)
         if len(costs) > 1:
             # Copies and collectives have sizes of their own, and what one op launches may have several.
-            typical = roofs.bound(_work(costs[0][0], name, _medians(costs)))
+            typical = roofs.bound(_work(costs[0][0], name, _medians(costs), local))
         dims, types = self._dims(i)
         return Group(
             rows=rows,
@@ -286,7 +297,7 @@ def _median(counted: Sequence[tuple[int | None, int]]) -> float | None:
     return (low + high) / 2
 
 
-def _work(cost: Cost, name: KernelName, amounts: Sequence[float | None]) -> Work:
+def _work(cost: Cost, name: KernelName, amounts: Sequence[float | None], local: bool) -> Work:
     flops, size, link = amounts
     dtype, told = math_type(cost, name)
     return Work(
@@ -297,6 +308,7 @@ def _work(cost: Cost, name: KernelName, amounts: Sequence[float | None]) -> Work
         matrix=cost.matrix,
         math_known=told,
         over_pcie=name.family == "memcpy" and "PtoP" not in name.name,
+        link_known=local,
     )
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from rooflight import analyze, read
 from rooflight.analysis import analyze_files
+from rooflight.attribution.hosts import ACROSS, LOCAL, UNTOLD, on_one_host
 from rooflight.cost.collective import bus_bytes, message_bytes
 from rooflight.protocol import Communication, Contention, Document, decode, encode
 from rooflight.results.communication import MOST_ROWS
-from rooflight.results.hosts import ACROSS, LOCAL, UNTOLD, on_one_host
 from rooflight.results.medians import medians
 from rooflight.results.splits import skew
 from rooflight.trace.timeline import DeviceProperties, Meta, Timeline
@@ -195,6 +195,39 @@ def test_over_several_hosts_the_link_is_unknown() -> None:
     [row] = rows(rank(0, [(0, 100, size)], host="a"), rank(1, [(50, 50, size)], host="b"))
     assert row.bus_gbs is not None
     assert (row.link_gbs, row.link_fraction, row.reason) == (None, None, "crosses hosts: link unknown")
+
+
+@pytest.mark.parametrize(
+    ("world", "devices", "more"),
+    [
+        (16, 8, {"Group size": 16, "Process Group Ranks": "[0, 1, 2, 3, ...]"}),
+        (16, 8, {"Process Group Ranks": "[0, 8]"}),
+        (2, 1, {}),
+    ],
+    ids=["more ranks than devices", "one on each host", "nothing tells"],
+)
+def test_a_bound_rests_on_no_link_that_the_group_may_leave(world: int, devices: int, more: Event) -> None:
+    """50 Mi elements of bf16: memory reads and writes 104,857,600 bytes each, at 0.9 of 3,350 GB/s in
+    69.557 µs.  Over 450 GB/s the link would take longer; over a network nobody knows."""
+    document = run(rank(0, [(0, 500, message(50 * MIB, **more))], world=world, devices=devices))
+    [kernel] = document.ranks[0].kernels
+    assert kernel.link_bytes
+    assert kernel.roof_side != "link"
+    assert kernel.bound_us == pytest.approx(2 * 104_857_600 / (0.9 * 3350e3), abs=0.001)
+
+
+def test_on_one_host_the_link_bounds_a_collective() -> None:
+    """104,857,600 bytes over each link at 382.5 GB/s are 274.138 µs, of 500."""
+    [kernel] = run(rank(0, [(0, 500, message(50 * MIB))])).ranks[0].kernels
+    assert kernel.bound_us == pytest.approx(104_857_600 / 382.5e3, abs=0.001)
+    assert kernel.roof_fraction == pytest.approx(0.548, abs=0.001)
+    assert kernel.roof_side == "link"
+
+
+def test_launches_of_one_row_over_which_the_link_is_not_known_for_all_have_no_bound_by_it() -> None:
+    local, across = message(50 * MIB), message(50 * MIB, **{"Process Group Ranks": "[0, 8]"})
+    [kernel] = run(rank(0, [(0, 500, local), (1000, 500, across)], world=16)).ranks[0].kernels
+    assert (kernel.count, kernel.roof_side) == (2, "memory")
 
 
 def test_on_one_host_that_hides_its_other_devices_the_names_of_the_hosts_tell() -> None:

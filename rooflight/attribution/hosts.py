@@ -5,10 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rooflight.results.lists import whole_numbers
-from rooflight.trace.timeline import Meta
+import numpy as np
+
+from rooflight.attribution.lists import whole_numbers
+from rooflight.trace.tables import I64
+from rooflight.trace.timeline import Meta, Timeline
 
 LOCAL, ACROSS, UNTOLD = 1, 0, -1
+
+
+def hosts_of_comms(timeline: Timeline) -> I64:
+    """As :func:`on_one_host`, of each entry of ``timeline.comms``; the last is of a collective without args,
+    which ``-1`` finds."""
+    return np.array([on_one_host(c, timeline.meta) for c in (*timeline.comms, {})], np.int64)
 
 
 def on_one_host(comm: Mapping[str, object], meta: Meta) -> int:
