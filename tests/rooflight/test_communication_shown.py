@@ -78,7 +78,7 @@ def test_the_table() -> None:
     assert lines[at + 2].split()[:7] == ["8.000", "25", "%", "1.000", "262", "69", "%"]
     assert "4  allreduce bf16 52.4 MB × 2 ranks" in lines[at + 2]
     assert lines[at + 5].strip() == "and 17 more kinds"
-    assert lines[at + 6].strip().startswith("≥:")
+    assert lines[at + 6].strip().startswith("≥ a lower bound: ")
     assert lines[at + 7].strip() == "beside communication 14.0 µs, alone 7.0 µs (× 2.00): gemm"
     assert all(len(line) <= 100 for line in lines)
 
