@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from rooflight.readers import Limits, read
     from rooflight.readers.counters import read_counters
+    from rooflight.recorder import record
     from rooflight.results.tensorboard import tensorboard_view
     from rooflight.scenarios import Money, Scenario, whatif
     from rooflight.trace.timeline import Timeline
@@ -53,6 +54,7 @@ _HOMES = {
     "compare": "rooflight.comparison",
     "read": "rooflight.readers",
     "read_counters": "rooflight.readers.counters",
+    "record": "rooflight.recorder",
     "tensorboard_view": "rooflight.results.tensorboard",
     "whatif": "rooflight.scenarios",
 }
@@ -77,6 +79,7 @@ __all__ = [
     "compare",
     "read",
     "read_counters",
+    "record",
     "tensorboard_view",
     "whatif",
 ]

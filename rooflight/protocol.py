@@ -51,6 +51,10 @@ ORIGINS = ("measured", "modelled", "inferred", "unknown")
 NonNegative = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Time = Annotated[float, Meta(ge=0)]
 Text = Annotated[str, Meta(max_length=65_536)]
+#: What a step holds, as somebody counts it: tokens, samples.
+UnitName = Annotated[str, Meta(min_length=1, max_length=40)]
+Units = Annotated[float, Meta(gt=0, le=1e18)]
+UnitsPerStep = Annotated[dict[UnitName, Units], Meta(max_length=16)]
 
 
 class Flag(Struct, forbid_unknown_fields=False):
@@ -495,6 +499,7 @@ class Document(Struct):
     flags: list[Flag] = field(default_factory=list)
     telemetry: dict[str, Any] | None = None
     price: Price | None = None
+    units_per_step: UnitsPerStep = field(default_factory=dict)
 
 
 class Clock(Struct):

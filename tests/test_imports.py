@@ -93,6 +93,7 @@ def test_the_public_names_are_these() -> None:
         "compare",
         "read",
         "read_counters",
+        "record",
         "tensorboard_view",
         "whatif",
     ]
