@@ -46,6 +46,12 @@ def _torch() -> str | None:
     return None if importlib.util.find_spec("torch") else "torch is not installed"
 
 
+def _frameworks() -> str | None:
+    names = ("transformers", "accelerate", "lightning")
+    absent = [name for name in names if not importlib.util.find_spec(name)]
+    return f"{', '.join(absent)} not installed" if absent else None
+
+
 def _traces() -> str | None:
     folder = shared.traces_dir()
     return None if folder.is_dir() else f"no folder {folder}; ROOFLIGHT_TRACES names another"
@@ -64,6 +70,7 @@ PROBES: dict[str, Callable[[], str | None]] = {
     "browser": _browser,
     "compiler": _compiler,
     "torch": _torch,
+    "frameworks": _frameworks,
     "traces": _traces,
     "node": _node,
     "curl": _curl,
