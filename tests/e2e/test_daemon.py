@@ -84,17 +84,17 @@ def start_agent(host: Host, service: Service) -> subprocess.Popen[bytes]:
         "ROOFLIGHT_CONFIG": str(host.folder / "none.toml"),
     }
     command = [sys.executable, "-m", "agent.cli", "daemon", "--socket-dir", str(host.sockets)]
-    before = _inode(host)
+    before = _made(host)
     agent = subprocess.Popen(command, env=environ)
     host.running.append(agent)
-    wait_until(lambda: _inode(host) not in (None, before))
+    wait_until(lambda: _made(host) not in (None, before))
     return agent
 
 
-def _inode(host: Host) -> int | None:
-    """Of the socket; another one when another daemon has made it."""
+def _made(host: Host) -> int | None:
+    """When the socket was made; later when another daemon has made it anew."""
     path = host.sockets / "dynolog"
-    return path.stat().st_ino if path.exists() else None
+    return path.stat().st_ctime_ns if path.exists() else None
 
 
 def test_orders_become_runs_of_their_ranks(host: Host, service: Service) -> None:
