@@ -22,6 +22,7 @@ from rooflight.report.summary import (
     rate,
     summarise,
     title,
+    utilisation,
     verdict,
 )  # fmt: skip
 from rooflight.report.waits import NOTHING_OPEN, Wait, waits
@@ -50,6 +51,8 @@ def _rank(rank: Rank, money: Money | None) -> Iterator[str]:
     t, steps = s.times, counted(s.times.n, s.step)
     yield f"- Step time: p50 {ms(t.p50_us)}, p95 {ms(t.p95_us)}, p99 {ms(t.p99_us)} over {steps}"
     yield f"- Attainable: {ms(None if s.attainable_pct is None else s.attainable_us)}"
+    if said := utilisation(s):
+        yield f"- Utilisation: {said}"
     yield f"- Data: {plain('; '.join([rank.grade, *rank.grade_reasons]))}"
     c = rank.coverage
     what = "op" if s.on_cpu else "kernel"
@@ -74,7 +77,7 @@ def _rank(rank: Rank, money: Money | None) -> Iterator[str]:
     if tree := module_rows(rank, s, TOP_KERNELS):
         yield from _modules(tree, s)
     if rank.communication:
-        yield from _communication(rank)
+        yield from _communication(rank, s)
 
 
 def _parts(parts: Parts, s: Summary, spread: Mapping[str, Percentiles]) -> Iterator[str]:
@@ -150,37 +153,40 @@ def _saving(us: float | None, s: Summary, money: Money | None) -> str:
 
 def _kernels(s: Summary) -> Iterator[str]:
     what, unit = ("op", "GFLOP/s") if s.on_cpu else ("kernel", "TFLOP/s")
-    yield f"| {what} | calls | ms | % | regime | roof % | {unit} | GB/s |"
+    yield f"| {what} | calls | {_ms(s)} | % | regime | roof % | {unit} | GB/s |"
     yield "|---|---:|---:|---:|---|---:|---:|---:|"
     for k in s.kernels[:TOP_KERNELS]:
-        yield _kernel(k, s.on_cpu)
+        yield _kernel(k, s)
     left = len(s.kernels) - TOP_KERNELS
     if left > 0:
         yield ""
         yield f"Not shown: {counted(left, 'group', 'more ')}."
+    if s.kernel_steps > 1:
+        yield ""
+        yield f"ms / step: time over the whole recording, divided by its {s.kernel_steps:,} steps."
     yield ""
 
 
-def _kernel(k: Kernel, on_cpu: bool) -> str:
+def _kernel(k: Kernel, s: Summary) -> str:
     cells = (
         code(title(k)),
         f"{k.count}",
-        f"{k.time_us / 1000:.3f}",
+        f"{k.time_us / 1000 / s.kernel_steps:.3f}",
         _number(k.share_pct, 1),
         plain(f"{k.regime} ({because(k)})" if k.limiter else k.regime),
         _DASH if not k.roof_fraction else f"{100 * k.roof_fraction:.0f}",
-        rate(k.achieved_tflops, on_cpu=on_cpu),
-        _number(k.achieved_gbs, int(on_cpu)),
+        rate(k.achieved_tflops, on_cpu=s.on_cpu),
+        _number(k.achieved_gbs, int(s.on_cpu)),
     )
     return f"| {' | '.join(cells)} |"
 
 
-def _communication(rank: Rank) -> Iterator[str]:
-    yield "| collective | group | calls | ms | exposed % | wait ms | bus GB/s | link |"
+def _communication(rank: Rank, s: Summary) -> Iterator[str]:
+    yield f"| collective | group | calls | {_ms(s)} | exposed % | wait ms | bus GB/s | link |"
     yield "|---|---|---:|---:|---:|---:|---:|---:|"
     for r in rank.communication[:TOP_COLLECTIVES]:
-        wait = _DASH if r.wait_us is None else f"{r.wait_us / 1000:.3f}"
-        figures = (f"{r.count}", f"{r.time_us / 1000:.3f}", _number(r.exposed_pct, 1), wait)
+        wait = _DASH if r.wait_us is None else f"{r.wait_us / 1000 / s.kernel_steps:.3f}"
+        figures = (f"{r.count}", f"{r.time_us / 1000 / s.kernel_steps:.3f}", _number(r.exposed_pct, 1), wait)
         cells = (code(collective(r)), code(r.group), *figures, bandwidth(r), of_link(r))
         yield f"| {' | '.join(cells)} |"
     yield ""
@@ -191,6 +197,11 @@ def _communication(rank: Rank) -> Iterator[str]:
         if c.kernel < len(rank.kernels):
             yield f"- Beside communication {code(title(rank.kernels[c.kernel]))} takes {slower(c)}"
     yield ""
+
+
+def _ms(s: Summary) -> str:
+    """Over a column of times over the whole recording, which are divided by its steps."""
+    return "ms" if s.kernel_steps == 1 else "ms / step"
 
 
 def code(text: str) -> str:

@@ -28,12 +28,14 @@ from rooflight.report.summary import (
     counted,
     first_sentence,
     first_step,
+    in_column,
     missing,
     ms,
     rate,
     share_pct,
     summarise,
     title,
+    utilisation,
     verdict,
 )  # fmt: skip
 from rooflight.report.waits import Wait, waits
@@ -136,6 +138,8 @@ def _headline(rank: Rank, s: Summary, term: Terminal) -> Iterator[str]:
     elif s.attainable_us is not None:
         unknown = f"{s.unbounded_pct or 0.0:.0f} % of the time of {what}"
         yield f"  attainable  {_DASH} (the bound of {unknown} is unknown)"
+    if said := utilisation(s):
+        yield f"  utilisation {said}"
     yield from _grade(rank, term)
 
 
@@ -167,7 +171,7 @@ def _waterfall(rank: Rank, parts: Parts, s: Summary, term: Terminal) -> Iterator
             continue
         drawn = bar(start / s.wall_us, (start + value) / s.wall_us, width, idle=name in IDLE_PARTS)
         share = f"{100 * value / s.wall_us:.1f} %"
-        yield f"  {name:<14}{term.paint(drawn, GROUPS[name])}{_in_column(value, s.decimals):>9} ms{share:>8}"
+        yield f"  {name:<14}{term.paint(drawn, GROUPS[name])}{in_column(value, s.decimals):>9} ms{share:>8}"
         start += value
     yield "  solid: the device works; shaded: it waits"
     if said := phases_said(phases(rank, s), s.decimals):
@@ -183,12 +187,6 @@ def _waits(found: Sequence[Wait], s: Summary, term: Terminal) -> Iterator[str]:
         cause = term.paint(f"{safe(w.cause):<13}", GROUPS.get(w.cause, "unknown"))
         yield f"  {ms(w.us):>11}{_percent(w.share_pct):>6}  {cause}{fit(w.what, term.width - _BEFORE_WAIT)}"
         yield from _below(f"{w.where}; {w.seen}" if w.where else w.seen, term, _BEFORE_WAIT)
-
-
-def _in_column(us: float, decimals: int) -> str:
-    """Milliseconds with the decimals of their column; what would vanish in them is said to be less."""
-    least = 10**-decimals
-    return f"<{least:.{decimals}f}" if 0 < us / 1000 < least / 2 else f"{us / 1000:,.{decimals}f}"
 
 
 def bar(start: float, end: float, width: int, *, idle: bool) -> str:

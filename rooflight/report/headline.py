@@ -8,7 +8,7 @@ from rooflight.prices.money import Money
 from rooflight.protocol import REGIMES, Coverage, Rank
 from rooflight.report.bars import chip, meter, swatch
 from rooflight.report.markup import NB, Html, join, tag
-from rooflight.report.summary import Summary, counted, first_step, group_us, ms, verdict
+from rooflight.report.summary import Summary, counted, first_step, group_us, ms, utilisation, verdict
 from rooflight.report.text import fit
 
 _DASH = "–"
@@ -96,7 +96,13 @@ def _device(rank: Rank, s: Summary) -> Html:
     below = (
         f"roofs of {fit(roofs.name or 'this device', 80)}" if roofs and known else "no roof is known for it"
     )
-    return _cell("CPU" if s.on_cpu else "Device", fit(s.device, 120), below, cls="device")
+    return _cell(
+        "CPU" if s.on_cpu else "Device",
+        fit(s.device, 120),
+        below,
+        utilisation(s).replace(" %", f"{NB}%"),
+        cls="device",
+    )
 
 
 def _costed(c: Coverage, s: Summary) -> Html:

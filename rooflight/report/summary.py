@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rooflight.figures.walls import WATERFALL as WATERFALL
-from rooflight.figures.walls import walls
+from rooflight.figures.walls import mean, walls
 from rooflight.protocol import (
     KERNEL_PARTS,
     PARTS,
@@ -46,7 +46,8 @@ class Summary:
     """One rank at a glance.  Times are µs, means per step (or of the whole recording without steps).
 
     ``whole`` says that there are no steps, ``inferred`` that nobody marked them; ``on_cpu`` that the host
-    CPU is the device (§20).  ``of_device`` names the one of several whose parts these are.
+    CPU is the device (§20).  ``of_device`` names the one of several whose parts these are.  ``mfu_pct`` and
+    ``hfu_pct`` are means over the steps in which they are known.
     """
 
     device: str
@@ -64,6 +65,8 @@ class Summary:
     on_cpu: bool
     steps: Sequence[Step | CpuStep] = ()
     of_device: str = ""
+    mfu_pct: float | None = None
+    hfu_pct: float | None = None
 
     @property
     def decimals(self) -> int:
@@ -103,7 +106,7 @@ class Summary:
 def summarise(rank: Rank) -> Summary:
     """The summary of a rank; its steps are those of a recording without GPU work where there is none."""
     w = walls(rank)
-    on_cpu = w.on_cpu
+    on_cpu, on_gpu = w.on_cpu, [x for x in w.steps if isinstance(x, Step)]
     source = rank.cpu if on_cpu and rank.cpu else rank
     kernels = rank.cpu.ops if on_cpu and rank.cpu else rank.kernels
     return Summary(
@@ -122,6 +125,8 @@ def summarise(rank: Rank) -> Summary:
         on_cpu=on_cpu,
         steps=w.steps,
         of_device=f"device {rank.headline}" if len(rank.devices) > 1 and rank.headline else "",
+        mfu_pct=mean([x.mfu for x in on_gpu]),
+        hfu_pct=mean([x.hfu for x in on_gpu]),
     )
 
 
@@ -159,6 +164,12 @@ def verdict(summary: Summary) -> str:
 def first_step(summary: Summary) -> str:
     """What to do first."""
     return WITHHELD if summary.withheld else advice(summary.regime, on_cpu=summary.on_cpu)
+
+
+def utilisation(summary: Summary) -> str:
+    """MFU and HFU in words, as far as they are known."""
+    known = (("MFU", summary.mfu_pct), ("HFU", summary.hfu_pct))
+    return ", ".join(f"{name} {pct:.1f} %" for name, pct in known if pct is not None)
 
 
 def share_pct(finding: Finding, summary: Summary) -> float | None:
@@ -213,6 +224,12 @@ def ms(us: float | None) -> str:
         return "–"
     value = us / 1000
     return f"{value:,.1f} ms" if value >= 100 else f"{value:.2f} ms" if value >= 1 else f"{value:.3f} ms"
+
+
+def in_column(us: float, decimals: int) -> str:
+    """Milliseconds with the decimals of their column; what would vanish in them is said to be less."""
+    least = 10**-decimals
+    return f"<{least:.{decimals}f}" if 0 < us / 1000 < least / 2 else f"{us / 1000:,.{decimals}f}"
 
 
 def _device(rank: Rank, on_cpu: bool) -> str:

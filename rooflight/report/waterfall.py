@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from rooflight.protocol import PARTS, CpuStep, Percentiles, Step
 from rooflight.report.bars import INK, MEANING, NAMES, Piece, chip, draw, draw_upright, stack, swatch
 from rooflight.report.markup import NB, Html, join, tag
-from rooflight.report.summary import WATERFALL, Summary, counted, ms
+from rooflight.report.summary import WATERFALL, Summary, counted, in_column, ms
 from rooflight.report.text import fit
 from rooflight.report.waits import NOTHING_OPEN, Wait
 
@@ -85,7 +85,7 @@ def _row(
         "div",
         tag("span", label),
         tag("svg", draw(pieces, 8, 14), aria_hidden="true"),
-        tag("span", f"{us / 1000:,.{s.decimals}f}", cls="num"),
+        tag("span", in_column(us, s.decimals), cls="num"),
         tag("span", f"{100 * us / s.wall_us:.1f}{NB}%", cls="num mute"),
         cls=kind,
         title=meaning,
@@ -132,7 +132,7 @@ def _wait(w: Wait, s: Summary) -> Html:
     return tag(
         "tr",
         tag("td", chip(fit(w.cause, 40))),
-        tag("td", f"{w.us / 1000:,.{s.decimals}f}", cls="num"),
+        tag("td", in_column(w.us, s.decimals), cls="num"),
         tag("td", f"{w.share_pct:.1f}{NB}%", cls="num mute opt"),
         tag("td", what, *where, cls="kname", title=fit(f"{w.what} {w.where}".strip(), _WHOLE)),
         tag("td", w.seen, cls="opt-l"),
