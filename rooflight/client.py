@@ -198,10 +198,17 @@ class Client:
         return self._post("/projects", _json({"name": name}), Project)
 
     def create_run(
-        self, project: str, name: str | None = None, *, host: str | None = None, key: str | None = None
+        self,
+        project: str,
+        name: str | None = None,
+        *,
+        host: str | None = None,
+        units_per_step: Mapping[str, float] | None = None,
+        key: str | None = None,
     ) -> Run:
-        """Make a run in a project (its id or name)."""
-        wanted = {k: v for k, v in (("name", name), ("host", host)) if v is not None}
+        """Make a run in a project (its id or name); ``units_per_step`` is what a step of its traces holds."""
+        given = {"name": name, "host": host, "units_per_step": units_per_step or None}
+        wanted = {k: v for k, v in given.items() if v is not None}
         return self._post(f"/projects/{quote(project, safe='')}/runs", _json(wanted), Run, key=key)
 
     def upload_trace(
@@ -404,7 +411,7 @@ def _stream(connection: http.client.HTTPConnection, body: _Body | None) -> None:
             return
 
 
-def _json(value: Mapping[str, str]) -> _Body:
+def _json(value: Mapping[str, Any]) -> _Body:
     return _bytes(msgspec.json.encode(value))
 
 

@@ -15,29 +15,36 @@ from agent.commands.options import client, read_config
 from agent.config import Config
 from agent.console import note
 from agent.push import push_document
-from agent.store import Store, make_folder
+from agent.store import Store, make_folder, write
+from rooflight.cli.units import add_units, units
 from rooflight.client import Client
 from rooflight.errors import Refused, RooflightError
 from rooflight.inject.rooflight_window import Plan
+from rooflight.protocol import decode, encode
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--wait", type=int, default=10, help="steps that pass before (default 10)")
     parser.add_argument("--stack", action="store_true", help="Python frames too; slows the recorded steps")
     parser.add_argument("--memory", action="store_true", help="allocations too")
+    add_units(parser)
     parser.add_argument("--no-shapes", action="store_true", help="cheaper to record; costs stay unknown")
     parser.add_argument("command", nargs="*", metavar="-- COMMAND", help="a program of yours, as it is")
 
 
 def run(args: argparse.Namespace) -> int:
     """The exit status of the program."""
-    settings, plan = read_config(args), _plan(args)
+    settings, plan, held = read_config(args), _plan(args), units(args)
     target = client(args, settings)
     store = Store(settings.state)
     folder = _folder(args, store)
     status = launch(args.command, plan, folder)
     try:
         document = _analyse(folder, store)
+        if held:
+            analysis = decode(document.read_bytes())
+            analysis.units_per_step = held
+            write(document, encode(analysis))
     except RooflightError as e:
         note(f"nothing is analysed: {e}")
         return status

@@ -22,6 +22,7 @@ from agent.sampler.thread import Sampling
 from agent.store import Store, make_folder, write
 from agent.summary import Summary, render, summarize
 from agent.workloads import WORKLOADS, Workload, find
+from rooflight.cli.units import units
 from rooflight.client import Client, ClientError
 from rooflight.errors import Refused
 from rooflight.protocol import Calibration, Document, encode
@@ -66,12 +67,12 @@ def run(args: argparse.Namespace) -> int:
         raise Refused("nothing to run, or two things", hint="give --workload NAME, or -- and a command")
     if args.command:
         return launched.run(args)
-    workload, settings = find(args.workload), read_config(args)
+    workload, settings, held = find(args.workload), read_config(args), units(args)
     target = client(args, settings)
     device, store = pick(args.device), Store(settings.state)
     calibration = _calibration(device, store, measure=not args.no_calibrate)
     kept = Kept(_folder(args, store), workload.name)
-    document = _measure(workload, device, _plan(args, workload, device), calibration, kept)
+    document = _measure(workload, device, _plan(args, workload, device), calibration, kept, held)
     delivery = _send(args, settings, target, device, kept, calibration)
     _report(args, summarize(document, device.name), _telemetry(document), kept, delivery)
     return 0 if delivery.problem is None else 1
@@ -100,7 +101,12 @@ def _calibration(device: Device, store: Store, *, measure: bool) -> Calibration 
 
 
 def _measure(
-    workload: Workload, device: Device, plan: Plan, calibration: Calibration | None, kept: Kept
+    workload: Workload,
+    device: Device,
+    plan: Plan,
+    calibration: Calibration | None,
+    kept: Kept,
+    held: dict[str, float],
 ) -> Document:
     note(f"recording {plan.steps} steps of {workload.name} on {device.name}")
     # A run lasts seconds: at once a second its window would rest on a handful of samples.
@@ -114,6 +120,7 @@ def _measure(
         )
     document = analyse(kept.trace, calibration)
     document.telemetry = sampling.telemetry(device.uuid)
+    document.units_per_step = held
     write(kept.document, encode(document))
     return document
 

@@ -88,6 +88,7 @@ async def _given(run_id: str, database: Database, blobs: BlobStore) -> tuple[Inp
             traces=traces_of(profiles, blobs),
             pushed=[unpack(p.document) for p in profiles if p.document],
             calibrations=await calibrations_of(session, run.project_id),
+            units_per_step=run.units_per_step or {},
         )
     return inputs, {p.id: p.events for p in profiles}
 

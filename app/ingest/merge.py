@@ -6,6 +6,7 @@ from collections import Counter
 
 from app.problems import Conflict
 from rooflight.protocol import SCHEMA_VERSION, Document, Flag
+from rooflight.results.throughput import joined
 
 
 def merge(documents: list[Document]) -> Document:
@@ -29,6 +30,7 @@ def merge(documents: list[Document]) -> Document:
         missing_ranks=missing,
         world_size=world,
         flags=flags,
+        units_per_step=joined(documents),
         telemetry=next((d.telemetry for d in documents if d.telemetry is not None), None),
     )
 

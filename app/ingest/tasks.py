@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
@@ -54,6 +54,7 @@ class Inputs:
     traces: list[Trace]
     pushed: list[Document]
     calibrations: list[Calibration]
+    units_per_step: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +117,7 @@ async def _gather(job_id: str, database: Database, blobs: BlobStore) -> Work:
             run_id=run.id,
             project_id=run.project_id,
             version=run.version,
+            units_per_step=run.units_per_step or {},
             blob_id=job.blob_id,
             trace=Trace(blobs.path(job.blob_id), job.source, blobs.timeline(job.blob_id)),
             traces=traces_of(profiles, blobs),
@@ -179,6 +181,7 @@ def document_of(inputs: Inputs, results: list[RankResult]) -> Document:
     document = combine(results)
     ranks, document.ranks = document.ranks, []
     document.source = ", ".join(r.source for r in results)[:2_000]
+    document.units_per_step = inputs.units_per_step
     # The texts of the ranks have been cleaned one by one.
     document = msgspec.convert(storable(msgspec.to_builtins(document)), Document)
     document.ranks = ranks

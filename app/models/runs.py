@@ -15,7 +15,8 @@ class Run(Base):
     """``listed`` once a profile was accepted; ``version`` counts the changes of its analysis.
 
     What the runs list shows is kept here, taken from the analysis when it is stored.  ``search_text`` is the
-    case-folded text that a search looks through, so that every engine finds the same.
+    case-folded text that a search looks through, so that every engine finds the same.  ``units_per_step`` is
+    what a step of its traces holds; an analysis that was pushed says that itself.
     """
 
     __tablename__ = "runs"
@@ -43,4 +44,5 @@ class Run(Base):
     parts_us: Mapped[dict[str, float] | None] = mapped_column(JSON(none_as_null=True))
     job_id: Mapped[str | None] = mapped_column(Id)
     problem: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    units_per_step: Mapped[dict[str, float] | None] = mapped_column(JSON(none_as_null=True))
     search_text: Mapped[str] = mapped_column(Text, default="")

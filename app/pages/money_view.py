@@ -31,7 +31,8 @@ class Option:
 @dataclass(frozen=True, slots=True)
 class MoneyView:
     """``rate`` says what the money rests on, "" without a price; ``findings`` are the amounts of each, in
-    words; ``excess`` what is above attainable costs; ``problem`` why there is no money at what was asked."""
+    words; ``excess`` what is above attainable costs; ``problem`` why there is no money at what was asked;
+    ``units`` what a million of each unit costs."""
 
     price: str
     options: list[Option]
@@ -41,6 +42,7 @@ class MoneyView:
     excess: str
     together: str
     together_us: float | None
+    units: list[str]
 
 
 def money_view(document: Document, v: RunView, asked: Pricing) -> MoneyView:
@@ -59,6 +61,7 @@ def money_view(document: Document, v: RunView, asked: Pricing) -> MoneyView:
         excess=_excess(v, found),
         together=", ".join(_words(total, s, found)),
         together_us=total if len(v.findings) > 1 else None,
+        units=[speed.price(found) for speed in v.throughputs],
     )
 
 

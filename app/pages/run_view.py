@@ -31,10 +31,12 @@ from rooflight.protocol import (
 )
 from rooflight.report.summary import summarise
 from rooflight.report.waits import Wait, waits
+from rooflight.results.throughput import Throughput, throughputs
 
 #: Over this many steps the bars stand side by side with a scroll; over the second, the rest is counted.
 ROWS_OF_STEPS = 24
 MAX_STEPS = 400
+MAX_UNITS = 3
 _ALL = 99.5  # percent: shown as 100
 
 
@@ -126,6 +128,7 @@ class RunView:
     has_datasheet: bool
     n_held: int
     software: list[tuple[str, str]]
+    throughputs: list[Throughput]
 
 
 def run_view(document: Document, rank_n: int | None = None, step_n: int | None = None) -> RunView:
@@ -207,6 +210,7 @@ def run_view(document: Document, rank_n: int | None = None, step_n: int | None =
         has_datasheet=any(c.datasheet for c in _ceilings(roofs)),
         n_held=min(len(kernels), MAX_ROWS),
         software=[(k.replace("_version", "").replace("_", " "), v) for k, v in rank.software.items()][:4],
+        throughputs=throughputs(document)[:MAX_UNITS],
     )
 
 

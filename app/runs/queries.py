@@ -96,6 +96,7 @@ async def create_run(session: WriteSession, project: Project, given: RunIn) -> R
     number = (await session.scalars(counted.returning(Project.last_number))).one()
     name = given.name or f"run {number}"
     run = Run(project_id=project.id, number=number, name=name, host=given.host)
+    run.units_per_step = given.units_per_step
     run.search_text = search_text(run, project.name)
     session.add(run)
     await session.flush()

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import BaseModel, Field
 
 from app.problems import Problem
 from app.text import Name, Words
 from app.times import Instant
+
+#: As :data:`rooflight.protocol.UnitsPerStep`.
+UnitsIn = Annotated[
+    dict[Annotated[Words, Field(min_length=1, max_length=40)], Annotated[float, Field(gt=0, le=1e18)]],
+    Field(max_length=16),
+]
 
 
 class RunIn(BaseModel):
@@ -14,6 +22,9 @@ class RunIn(BaseModel):
 
     name: Name | None = Field(None, description="Defaults to `run` and its number.")
     host: Words | None = Field(None, description="The machine that it ran on.")
+    units_per_step: UnitsIn | None = Field(
+        None, description='What one rank\'s step of its traces holds, as `{"tokens": 8192}`.'
+    )
 
 
 class RunSummary(BaseModel):

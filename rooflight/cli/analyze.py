@@ -13,6 +13,7 @@ from rooflight.cli.markdown import markdown
 from rooflight.cli.price import add_price, rate
 from rooflight.cli.table import table
 from rooflight.cli.terminal import Terminal, of_stream
+from rooflight.cli.units import add_units, units
 from rooflight.errors import Malformed, Refused, TooLarge
 from rooflight.protocol import Calibration, Document, decode, encode
 from rooflight.report.money import priced
@@ -30,6 +31,7 @@ _RATES = (1e-9, 1e9)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recordings(parser)
+    add_units(parser)
     add_price(parser)
     parser.add_argument("--format", choices=FORMATS, default="table", help="default: table")
     parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="write to this file")
@@ -83,8 +85,9 @@ def run(args: argparse.Namespace) -> int:
     if args.view:
         put_or_print(_tensorboard(args), args.output)
         return 0
-    cost = rate(args)  # a mistyped price is answered before the traces are read
+    cost, held = rate(args), units(args)  # what is mistyped is answered before the traces are read
     document = analysed(args)
+    document.units_per_step = held or document.units_per_step
     write(document if cost is None else priced(document, cost), args.format, args.output)
     return 0
 

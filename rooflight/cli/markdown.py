@@ -27,6 +27,7 @@ from rooflight.report.summary import (
 )  # fmt: skip
 from rooflight.report.waits import NOTHING_OPEN, Wait, waits
 from rooflight.results.phases import WORK
+from rooflight.results.throughput import throughputs
 
 _NAME_WIDTH = 80
 _DASH = "–"
@@ -37,6 +38,8 @@ def markdown(document: Document) -> str:
     lines = [f"# {code(document.source)}", ""]
     if absent := missing(document):
         lines += [f"Missing ranks: {absent}", ""]
+    for speed in throughputs(document):
+        lines += [f"Throughput: {plain(speed.line(money_of(document)))}", ""]
     for rank in document.ranks:
         lines += _rank(rank, money_of(document))
     return "\n".join(lines).rstrip() + "\n"

@@ -39,6 +39,7 @@ from rooflight.report.summary import (
     verdict,
 )  # fmt: skip
 from rooflight.report.waits import Wait, waits
+from rooflight.results.throughput import throughputs
 
 TOP_RANKS = 16
 TOP_KERNELS = 12
@@ -110,7 +111,8 @@ def _late(late: Stragglers) -> Iterator[str]:
 
 def _rank(document: Document, rank: Rank, term: Terminal) -> Iterator[str]:
     s = summarise(rank)
-    yield from _headline(rank, s, term)
+    speeds = [speed.line(money_of(document)) for speed in throughputs(document)]
+    yield from _headline(rank, s, speeds, term)
     if s.parts:
         yield from _waterfall(rank, s.parts, s, term)
     yield from _waits(waits(rank, s), s, term)
@@ -122,7 +124,7 @@ def _rank(document: Document, rank: Rank, term: Terminal) -> Iterator[str]:
     yield from _flags(rank.flags, "Flags", term)
 
 
-def _headline(rank: Rank, s: Summary, term: Terminal) -> Iterator[str]:
+def _headline(rank: Rank, s: Summary, speeds: Sequence[str], term: Terminal) -> Iterator[str]:
     yield f"{safe(s.device)} · {counted(s.times.n, s.step)} · rank {rank.rank}"
     yield ""
     for sentence in (verdict(s), f"First: {first_step(s)}"):
@@ -130,6 +132,8 @@ def _headline(rank: Rank, s: Summary, term: Terminal) -> Iterator[str]:
     yield ""
     t = s.times
     yield f"  step time   p50 {ms(t.p50_us)} · p95 {ms(t.p95_us)} · p99 {ms(t.p99_us)}{_few(t.n)}"
+    for speed in speeds:
+        yield from _hanging(f"  throughput  {safe(speed)}", 14, term)
     what = "ops" if s.on_cpu else "kernels"
     if s.attainable_pct is not None:
         share = f"{s.attainable_pct:.0f} % of the step time"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rooflight.cli.analyze import trace_files
 from rooflight.cli.terminal import fit
+from rooflight.cli.units import add_units, units
 from rooflight.client import Client, Job, Rejected
 from rooflight.errors import Refused
 
@@ -47,16 +48,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--insecure", action="store_true", help="send the token over plain http to another machine"
     )
+    add_units(parser)
     parser.add_argument("--no-wait", action="store_true", help="do not wait for the analysis")
 
 
 def run(args: argparse.Namespace) -> int:
     """Upload, wait, print the page's address; a refused or failed analysis raises."""
-    files = trace_files(args.files)
+    files, held = trace_files(args.files), units(args)
     token = args.token or os.environ.get("ROOFLIGHT_TOKEN") or None
     client = Client(args.server, token, insecure=args.insecure)
     project = client.create_project(args.project)
-    new = client.create_run(project.id, args.run)
+    new = client.create_run(project.id, args.run, units_per_step=held)
     jobs = [(path, send(client, new.id, path)) for path in files]
     if not args.no_wait:
         for path, job in jobs:

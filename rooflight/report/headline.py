@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rooflight.prices.money import Money
 from rooflight.protocol import REGIMES, Coverage, Rank
@@ -10,14 +10,16 @@ from rooflight.report.bars import chip, meter, swatch
 from rooflight.report.markup import NB, Html, join, tag
 from rooflight.report.summary import Summary, counted, first_step, group_us, ms, utilisation, verdict
 from rooflight.report.text import fit
+from rooflight.results.throughput import Throughput
 
 _DASH = "–"
 _REASON = 300
+_SPEEDS = 3
 
 
-def headline(rank: Rank, s: Summary, money: Money | None) -> Html:
+def headline(rank: Rank, s: Summary, money: Money | None, speeds: Sequence[Throughput] = ()) -> Html:
     """Verdict, first thing to do, strip."""
-    return join([_verdict(s), _strip(rank, s, money)])
+    return join([_verdict(s), _strip(rank, s, money, speeds)])
 
 
 def _verdict(s: Summary) -> Html:
@@ -26,8 +28,8 @@ def _verdict(s: Summary) -> Html:
     return tag("p", swatch(s.regime or "unknown"), tag("span", *sentence), cls="verdict")
 
 
-def _strip(rank: Rank, s: Summary, money: Money | None) -> Html:
-    cells = [_regime(s), _step_time(s), _attainable(s), _data(rank), _device(rank, s)]
+def _strip(rank: Rank, s: Summary, money: Money | None, speeds: Sequence[Throughput]) -> Html:
+    cells = [_regime(s), _step_time(s, _speeds(speeds, money)), _attainable(s), _data(rank), _device(rank, s)]
     cells.append(_costed(rank.coverage, s) if money is None else _money(s, money))
     return tag("dl", *cells, cls="strip", aria_label="Headline")
 
@@ -55,14 +57,20 @@ def _shares(s: Summary) -> Iterator[str]:
     yield f"{second} {100 * spent[second] / s.wall_us:.0f}{NB}%"
 
 
-def _step_time(s: Summary) -> Html:
+def _speeds(speeds: Sequence[Throughput], money: Money | None) -> Iterator[str]:
+    for speed in speeds[:_SPEEDS]:
+        yield fit(f"{speed.said} ({speed.basis})", _REASON)
+        yield fit(speed.price(money), _REASON)
+
+
+def _step_time(s: Summary, more: Iterator[str]) -> Html:
     t = s.times
     if not t.n:
         recorded = f"{ms(s.wall_us)} recorded" if s.wall_us else ""
         return _cell("Step time", _DASH, recorded, "no steps are known")
     trio = tag("span", *_percentiles(s), cls="trio")
     few = "too few steps for tails" if t.p95_us is None else ""
-    return _cell("Step time", trio, counted(t.n, s.step), few)
+    return _cell("Step time", trio, counted(t.n, s.step), few, *more)
 
 
 def _percentiles(s: Summary) -> Iterator[Html]:

@@ -32,6 +32,7 @@ from rooflight.report.summary import counted, summarise
 from rooflight.report.text import fit
 from rooflight.report.waits import waits
 from rooflight.report.waterfall import waterfall
+from rooflight.results.throughput import throughputs
 
 _SOURCE = 160
 _NOTHING = "Nothing was analysed: the document holds no rank."
@@ -78,7 +79,7 @@ def _sections(document: Document, rank: Rank, options: Options) -> Iterator[Html
     cost = money_of(document, options.rate)
     table, held = kernels(subject(rank)[0], s)
     yield _title(document, rank, s.times.n)
-    yield headline(rank, s, cost)
+    yield headline(rank, s, cost, throughputs(document))
     left = tag(
         "div", waterfall(s, waits(rank, s), rank.percentiles_us), quality(document, rank, s), cls="c7 left"
     )

@@ -9,7 +9,7 @@ from statistics import median
 import msgspec
 
 from rooflight.errors import Refused
-from rooflight.prices.money import Money, amount
+from rooflight.prices.money import Money
 from rooflight.protocol import CpuStep, Document, Rank, Step, UnitsPerStep
 
 _US_PER_S = 1_000_000
@@ -21,35 +21,38 @@ _HINT = "up to 16 names with what one rank's step holds, as tokens=8192"
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """Units per second of ``ranks`` recorded ranks together; ``units`` are in each rank's step."""
+    """Units per second of ``ranks`` recorded ranks, of ``world``, together; ``units`` are in each rank's
+    step."""
 
     name: str
     units: float
     per_s: float
     ranks: int
+    world: int
 
     @property
     def said(self) -> str:
         """As ``32,768 tokens/s``."""
         return f"{number(self.per_s)} {self.name}/s"
 
-    def basis(self, document: Document) -> str:
-        """What it rests on, in words."""
-        world = max(document.world_size or 0, self.ranks)
-        which = f", {self.ranks:,} of {world:,} ranks" if world > self.ranks else ""
-        return f"{number(self.units)} per step{' and rank' if world > 1 else ''}{which}"
+    @property
+    def basis(self) -> str:
+        """What it rests on: ``8,192 per step and rank, 2 of 8 ranks``."""
+        which = f", {self.ranks:,} of {self.world:,} ranks" if self.world > self.ranks else ""
+        return f"{number(self.units)} per step{' and rank' if self.world > 1 else ''}{which}"
 
-    def per_million(self, document: Document, money: Money) -> float:
+    def per_million(self, money: Money) -> float:
         """What a million units cost: the GPUs of the recorded ranks, for as long as these take."""
-        world = max(document.world_size or 0, self.ranks)
-        per_hour = money.per_device_hour * money.devices * self.ranks / world
+        per_hour = money.per_device_hour * money.devices * self.ranks / self.world
         return per_hour / (self.per_s * _S_PER_HOUR) * MILLION
 
-    def price(self, document: Document, money: Money | None) -> str:
+    def price(self, money: Money | None) -> str:
         """As ``$0.061 per million tokens``; "" without a price."""
-        if money is None:
-            return ""
-        return f"{amount(self.per_million(document, money), money.rate.currency)} per million {self.name}"
+        return "" if money is None else f"{money.shown(self.per_million(money))} per million {self.name}"
+
+    def line(self, money: Money | None) -> str:
+        """All of it in one line."""
+        return ", ".join(text for text in (f"{self.said} ({self.basis})", self.price(money)) if text)
 
 
 def throughputs(document: Document) -> list[Throughput]:
@@ -59,7 +62,8 @@ def throughputs(document: Document) -> list[Throughput]:
     if not known or len(known) != len(steps):
         return []
     n, slowest_s = len(known), max(known) / _US_PER_S
-    return [Throughput(name, u, n * u / slowest_s, n) for name, u in document.units_per_step.items()]
+    world = max(document.world_size or 0, n)
+    return [Throughput(name, u, n * u / slowest_s, n, world) for name, u in document.units_per_step.items()]
 
 
 def checked(units: Mapping[str, float]) -> dict[str, float]:

@@ -130,6 +130,14 @@ def test_two_ranks_of_torchrun_are_ranks_of_one_run(bench: Bench) -> None:
     assert [(rank["rank"], rank["n_steps"]) for rank in bench.ranks()] == [(0, 5), (1, 5)]
 
 
+def test_what_a_step_holds_is_told_with_it(bench: Bench) -> None:
+    units = ("--no-push", "--units", "tokens=32")
+    assert bench.run(sys.executable, bench.script(TRAINING), "20", agent=units).returncode == 0
+    assert json.loads((bench.out / "analysis.json").read_bytes())["units_per_step"] == {"tokens": 32}
+    ended = bench.run(sys.executable, bench.script(TRAINING), "20", agent=("--no-push", "--units", "tokens"))
+    assert (ended.returncode, ended.stdout) == (2, "")
+
+
 def test_of_two_optimizers_the_first_counts(bench: Bench) -> None:
     script = bench.script(
         TRAINING.replace("for _", "second = torch.optim.SGD(model.parameters(), lr=0.01)\nfor _").replace(

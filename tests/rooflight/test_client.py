@@ -124,6 +124,13 @@ def test_a_project_and_a_run_are_made_with_token_and_key(script):
     assert slept == []
 
 
+def test_a_run_is_told_what_a_step_of_its_traces_holds(script):
+    script.answers = [(201, {"id": "r1"})]
+    client, _ = client_of(script)
+    client.create_run("p", units_per_step={"tokens": 8192})
+    assert json.loads(script.seen[0].body) == {"units_per_step": {"tokens": 8192}}
+
+
 def test_a_trace_is_streamed_as_it_is_with_progress(script, tmp_path):
     content = bytes(range(256)) * (3 * CHUNK // 256) + b"tail"
     path = tmp_path / "a b&c.json.gz"

@@ -309,3 +309,17 @@ def test_a_price_that_is_none_is_said_beside_the_form(wrong: Pricing) -> None:
     page = run_page(with_a_finding(), asked=wrong)
     assert 'role="alert"' in page
     assert "<img src=x" not in page
+
+
+def test_units_per_second_stand_under_the_step_time() -> None:
+    """8192 in each median step of 174.8 ms are 46,865 a second: 168.7 million for 3.60."""
+    document = a_document()
+    for step in document.ranks[0].steps:
+        step.step_time_us = 174_800.0
+    assert "data-throughput" not in run_page(document)
+    document.units_per_step = {EVIL[:40]: 1.0, "tokens": 8192.0}
+    page = run_page(document, asked=Pricing((), price="3.60"))
+    assert "46,865 tokens/s; $0.021 per million tokens" in page
+    assert "8,192 per step" in page
+    assert "<img" not in page
+    assert "per million tokens" not in run_page(document)
