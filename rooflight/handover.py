@@ -7,6 +7,7 @@ the environment.  0: done, and sent where there is a server; 2: nothing was anal
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from dataclasses import replace
@@ -15,8 +16,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rooflight.client import Client
+from rooflight.client import Client, Rejected
 from rooflight.errors import Refused, RooflightError
+from rooflight.launch import key
 from rooflight.protocol import Calibration, Document, encode
 from rooflight.recorder import ANALYSIS, ORDER, OUTCOME, TOKEN, state
 from rooflight.retry import Retry
@@ -29,6 +31,8 @@ NICE = 15
 #: Nobody waits: a server that is being restarted is there again in some minutes.
 PATIENCE = Retry(tries=8, base_s=2.0, cap_s=120.0)
 DONE, NOT_ANALYSED, NOT_SENT = 0, 2, 3
+#: So many launches of one parent are told apart by the ranks that their runs have; the status that says so.
+LAUNCHES, CONFLICT = 32, 409
 
 
 class Order(msgspec.Struct):
@@ -110,10 +114,25 @@ def sent(order: Order, document: Document, retry: Retry) -> Outcome:
     """Push to the run that the ranks of the launch share: whoever comes first makes it."""
     client = Client(order.server or "", os.environ.get(TOKEN), insecure=order.insecure, retry=retry)
     project = client.create_project(order.project)
-    # No host: the request of every rank must be the same one.
-    run = client.create_run(project.id, order.run, key=order.key)
-    client.push_analysis(run.id, document)
+    for number in itertools.count():
+        # No host: the request of every rank must be the same one.
+        run = client.create_run(project.id, order.run, key=key_of(order, number))
+        try:
+            client.push_analysis(run.id, document)
+            break
+        except Rejected as e:
+            if e.status != CONFLICT or number + 1 >= LAUNCHES:
+                raise
+            _say(f"{e}: it is the run of an earlier launch")
     return Outcome(run_id=run.id, page=client.page(run.id))
+
+
+def key_of(order: Order, number: int) -> str:
+    """Of the run of the launch; where the rank is in it already, of the launch after it.
+
+    Ranks that a shell starts, one launch after another, have one parent, and nothing else tells them apart.
+    """
+    return order.key if number == 0 else key(order.key, str(number))
 
 
 def _calibrations() -> list[Calibration]:

@@ -30,7 +30,8 @@ ORDER, OUTCOME, LOG, ANALYSIS = "handover.json", "outcome.json", "handover.log",
 SERVER, TOKEN, PROJECT, STATE = "ROOFLIGHT_SERVER", "ROOFLIGHT_TOKEN", "ROOFLIGHT_PROJECT", "ROOFLIGHT_STATE"
 #: The last launches whose recordings are kept, and for how long one is that nobody has analysed yet.
 KEPT, UNFINISHED_S = 10, 86_400.0
-_WORLD = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+#: As :func:`rooflight.inject.rooflight_window.world_size`, which asks torch first.
+_WORLD = ("WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 _NO_STEP = "no step was recorded: the program took fewer steps than wait and warmup"
 
 #: How often this process has recorded into a run: of each launch the first recordings belong together.

@@ -58,6 +58,16 @@ def test_importing_the_package_imports_no_library() -> None:
     assert not imported_by("-c", "import rooflight") & HEAVY
 
 
+def test_what_a_training_imports_is_the_standard_library() -> None:
+    seen = imported_by("-c", "import rooflight; rooflight.record")
+    assert not seen & {*HEAVY, "agent", "app", "transformers", "lightning"}
+
+
+def test_what_a_training_leaves_behind_needs_the_wheel_alone() -> None:
+    seen = imported_by("-c", "import rooflight.handover, rooflight.analysis, rooflight.readers")
+    assert not seen & {"pandas", "plotly", "torch", "duckdb", "sqlalchemy", "fastapi", "agent", "app"}
+
+
 def test_the_overview_of_the_command_line_imports_no_library() -> None:
     assert not imported_by(str(console_script("rooflight")), "--help") & HEAVY
 

@@ -17,7 +17,8 @@ from typing import Any
 #: How the files of a process end: its trace, what is to be known of it, and the execution trace.
 TRACE, NOTES, EXECUTION = ".pt.trace.json.gz", ".notes.json", ".et.json"
 _RANK = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
-_WORLD = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+#: Of SLURM's step: the tasks of its job are also told to a script that starts one process after another.
+_WORLD = ("WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 
 
 @dataclass(frozen=True)

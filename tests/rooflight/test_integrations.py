@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib
 import json
 from pathlib import Path
@@ -33,6 +34,16 @@ TRAIN = """
 trainer = transformers.Trainer(model=model, args=settings, train_dataset=data, callbacks=[callback])
 trainer.train()
 print("|", callback.recorder.wait(120), callback.recorder.problem, callback.recorder.folder, sep="|")
+"""
+
+BROKEN = """
+train = trainer.training_step
+def broken(*given, **more):
+    if trainer.state.global_step == 7:
+        raise RuntimeError("no")
+    return train(*given, **more)
+trainer.training_step = broken
+trainer.train()
 """
 
 LIGHTNING = """
@@ -84,15 +95,14 @@ def test_a_step_of_transformers_is_one_of_its_optimizer(tmp_path: Path) -> None:
 
 
 def test_a_training_of_transformers_that_is_broken_off_ends_as_it_would(tmp_path: Path) -> None:
-    script = HUGGINGFACE.replace("sys.argv[1]", "12") + TRAIN.replace(
-        "trainer.train()",
-        "def broken(*_, **__): raise RuntimeError('no')\n"
-        "trainer.train_dataset = data[:15] + [None]\n"
-        "trainer.train()",
-    )
+    script = HUGGINGFACE.replace("sys.argv[1]", "12") + TRAIN.replace("trainer.train()", BROKEN)
     done = run(tmp_path / "state", script)
     assert done.returncode == 1
-    assert "rooflight" not in done.stderr.splitlines()[-1]
+    assert "RuntimeError: no" in done.stderr.splitlines()
+    # After 3 + 2 steps 2 of the 4 are over: what there is of them is kept.
+    [trace] = (tmp_path / "state").glob("records/*/*.pt.trace.json.gz")
+    names = [e.get("name") for e in json.loads(gzip.decompress(trace.read_bytes()))["traceEvents"]]
+    assert sum(str(name).startswith("ProfilerStep#") for name in names) in (2, 3)
 
 
 def test_a_step_of_lightning_ends_with_the_batch_in_which_an_optimizer_took_one(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from rooflight.launch import identity, key, process
 
-SLURM = {"SLURM_JOB_ID": "71", "SLURM_STEP_ID": "0", "SLURM_NTASKS": "16"}
+SLURM = {"SLURM_JOB_ID": "71", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "16"}
 TORCHRUN = {
     "TORCHELASTIC_RUN_ID": "a5c1",
     "TORCHELASTIC_RESTART_COUNT": "0",

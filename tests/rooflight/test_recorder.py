@@ -15,8 +15,13 @@ import pytest
 
 import rooflight
 from rooflight import recorder
+from rooflight.client import Rejected
+from rooflight.handover import Order, sent
+from rooflight.protocol import Document
 from rooflight.recorder import KEPT
+from rooflight.retry import Retry
 from tests.agent.servers import FakeServer, Seen, accepts, running
+from tests.factories import a_document
 
 TOKEN = "rfl_a_secret_of_forty_characters"
 
@@ -275,6 +280,45 @@ def test_recordings_one_after_another_are_runs_of_their_own_and_the_ranks_agree(
     first, second = keys(), keys()
     assert first == second
     assert len(set(first)) == 3
+
+
+def test_a_launch_whose_ranks_the_run_has_already_is_the_next_one() -> None:
+    """Two launches from one shell, of two ranks each: only the ranks that are there tell them apart."""
+    runs: dict[str, set[int]] = {}
+
+    def answer(request: Seen) -> tuple[int, dict[str, object]]:
+        if request.path.endswith("/runs"):
+            return 201, {"id": request.headers["idempotency-key"]}
+        if not request.path.endswith("/profiles"):
+            return accepts(request)
+        ranks = runs.setdefault(request.path.split("/")[-2], set())
+        rank = json.loads(request.body)["ranks"][0]["rank"]
+        if rank in ranks:
+            return 409, {"title": f"rank {rank} is in this run already"}
+        ranks.add(rank)
+        return 201, {}
+
+    with running(FakeServer(answer)) as server:
+        order = Order("t", "p", "k", server=server.url)
+        found = [sent(order, _of_rank(rank), Retry(tries=1)).run_id for rank in (0, 1, 1, 0)]
+    assert found[0] == found[1] == "k"
+    assert found[2] == found[3] != "k"
+    assert list(runs.values()) == [{0, 1}, {0, 1}]
+
+
+def test_another_refusal_is_not_tried_again() -> None:
+    def answer(request: Seen) -> tuple[int, dict[str, object]]:
+        return (422, {"title": "no"}) if request.path.endswith("/profiles") else accepts(request)
+
+    with running(FakeServer(answer)) as server, pytest.raises(Rejected):
+        sent(Order("t", "p", "k", run="r", server=server.url), _of_rank(0), Retry(tries=1))
+    assert len(server.seen) == 3
+
+
+def _of_rank(rank: int) -> Document:
+    document = a_document()
+    document.ranks[0].rank = rank
+    return document
 
 
 def _until(true: Any) -> None:
