@@ -36,10 +36,6 @@ class Processes:
         """The rank its launcher gave it."""
         return _first(self.environ(pid), RANKS)
 
-    def world_size(self, pid: int) -> int | None:
-        """How many ranks its launcher started."""
-        return _first(self.environ(pid), ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"))
-
     def environ(self, pid: int) -> dict[str, str]:
         """The environment that it was started with; empty for another user's process."""
         rows = self._read(pid, "environ").decode(errors="replace").split("\0")
