@@ -55,8 +55,9 @@ class Nest:
         depth = self._open(spans.thread[self._rows], self._begin, own)
         self._by_depth = _in_order(depth) if own.size else own
         self._depths = depth[self._by_depth] * (own.size + 1) + self._by_depth
-        #: The place in the order of the interval around each; -1 is none.
-        self._parent = self._last_at(depth - 1, own)
+        #: The place in the order of the interval around each; -1 is none.  Asked depth by depth, in order.
+        self._parent = np.empty(own.size, np.int64)
+        self._parent[self._by_depth] = self._last_at(depth[self._by_depth] - 1, self._by_depth)
         self._tangled = self._overlapping()
 
     def parents(self) -> I64:

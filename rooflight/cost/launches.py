@@ -25,7 +25,19 @@ from rooflight.cost.model import UNKNOWN, Cost, OpCall
 from rooflight.cost.registry import family_of
 from rooflight.cost.relatives import JOINING, completed, is_backward, related, typed
 from rooflight.kernels import KernelName
-from rooflight.trace.tables import I32, I64, GpuKind, HostKind, Mask, among, combined, distinct, values_at
+from rooflight.trace.tables import (
+    I32,
+    I64,
+    GpuKind,
+    HostKind,
+    Mask,
+    among,
+    combined,
+    distinct,
+    in_order,
+    numbered,
+    values_at,
+)
 from rooflight.trace.timeline import OpArgs, Timeline
 
 _NO_LAUNCH = Cost(reason="no launch in the file")
@@ -95,7 +107,7 @@ class _Attacher:
         gpu, names = self._timeline.gpu, self._timeline.names
         sizes = np.maximum(gpu.bytes[rows], -1)
         key = combined(gpu.name[rows], sizes)
-        _, first, copy = np.unique(key, return_index=True, return_inverse=True)
+        first, copy = numbered(key)
         named = zip(gpu.name[rows[first]].tolist(), sizes[first].tolist(), strict=True)
         places = [self._place(self._copied(names[name], size)) for name, size in named]
         self._index[rows] = np.array(places, np.int32)[copy] if places else []
@@ -171,7 +183,7 @@ class _Attacher:
 
     def _launches(self, rows: I64, ops: I64) -> None:
         """Rows with the op that each is costed by, ops with equally many kernels together."""
-        order = np.argsort(ops, kind="stable")
+        order = in_order(ops)
         rows = rows[order]
         ops, first, count = np.unique(ops[order], return_index=True, return_counts=True)
         for n in distinct(count).tolist():
@@ -186,7 +198,7 @@ class _Attacher:
         """Ops with their kernels, a row each: of those with one call and the same kernels what each kernel
         costs is found once, unless it rests on how long they took."""
         key = combined(*self._call_columns(ops), *self._timeline.gpu.name[launched].T)
-        _, first, group = np.unique(key, return_index=True, return_inverse=True)
+        first, group = numbered(key)
         table = np.full((first.size, launched.shape[1]), -1, np.int32)
         for i, at in enumerate(first.tolist()):
             with suppress(DurationsDecideError):

@@ -18,7 +18,7 @@ from rooflight.attribution.replays import GRAPH_LAUNCHES
 from rooflight.attribution.runs import common_runs
 from rooflight.cost.launches import LaunchCosts
 from rooflight.cost.model import INFERRED, UNKNOWN, Cost
-from rooflight.trace.tables import I64, Mask, combined, distinct, rows_by, values_at
+from rooflight.trace.tables import I64, Mask, combined, distinct, in_order_of, numbered, rows_by, values_at
 from rooflight.trace.timeline import Timeline
 
 #: Kernels that follow each other alike before they are taken for the same part of the program: where grids
@@ -61,7 +61,7 @@ def with_siblings(timeline: Timeline, links: Links, costs: LaunchCosts) -> Launc
 
 def _streams(timeline: Timeline, links: Links, costs: LaunchCosts) -> _Streams:
     gpu, rows = timeline.gpu, timeline.valid_gpu
-    rows = rows[np.lexsort((gpu.start[rows], gpu.stream[rows]))]
+    rows = rows[in_order_of(gpu.stream[rows], gpu.start[rows])]
     unknown = np.array([c.origin == UNKNOWN for c in costs.costs], bool)[costs.index[rows]]
     launch = links.launch[rows]
     graphs = np.array(timeline.name_ids(*GRAPH_LAUNCHES), np.int64)
@@ -76,7 +76,7 @@ def _streams(timeline: Timeline, links: Links, costs: LaunchCosts) -> _Streams:
     return _Streams(
         rows=rows,
         stream=gpu.stream[rows].astype(np.int64),
-        symbol=np.unique(combined(gpu.name[rows], gpu.kind[rows], shape), return_inverse=True)[1],
+        symbol=numbered(combined(gpu.name[rows], gpu.kind[rows], shape))[1],
         # What has no op is told by its cost alone.
         meaning=combined(work, np.where(op >= 0, -1, costs.index[rows])),
         wanted=wanted,

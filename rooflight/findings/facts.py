@@ -17,7 +17,7 @@ from rooflight.regimes.kernels import Verdict
 from rooflight.regimes.ownership import Owned
 from rooflight.regimes.partition import Partition
 from rooflight.roofline.groups import Group, Groups
-from rooflight.trace.tables import I64, GpuKind, Mask, distinct, values_at
+from rooflight.trace.tables import I64, GpuKind, Mask, distinct, in_order_of, values_at
 from rooflight.trace.timeline import Timeline
 
 _LABEL = 60
@@ -202,7 +202,7 @@ class Facts:
         gpu = self.timeline.gpu
         rows = self.rows(gpu.kind == np.int8(GpuKind.KERNEL))
         rows = rows[self.own_ns[rows] > 0]
-        found: I64 = rows[np.lexsort((gpu.start[rows], gpu.stream[rows]))]
+        found: I64 = rows[in_order_of(gpu.stream[rows], gpu.start[rows])]
         return found
 
     @cached_property

@@ -49,8 +49,11 @@ def column(values: Sequence[Any]) -> I64:
     Raises :class:`NeedsText` when a value is no number, is not finite, has more than three decimals
     or is too large for an exact conversion.
     """
-    if not set(map(type, values)) <= {int, float}:
+    kinds = set(map(type, values))
+    if not kinds <= {int, float}:
         raise NeedsText
+    if kinds == {int}:
+        return _whole(values)
     try:
         us = np.array(values, dtype=np.float64)
     except OverflowError:
@@ -60,7 +63,7 @@ def column(values: Sequence[Any]) -> I64:
     if not np.isfinite(us).all():
         raise NeedsText
     if np.abs(us).max() >= EXACT_BELOW:
-        return _whole(values)
+        raise NeedsText
     whole = np.floor(us)
     ns = (us - whole) * 1000.0
     nearest = np.rint(ns)
@@ -72,9 +75,13 @@ def column(values: Sequence[Any]) -> I64:
 
 
 def _whole(values: Sequence[Any]) -> I64:
-    if any(type(v) is not int or abs(v) > MAX_US for v in values):
+    try:
+        us = np.array(values, np.int64)
+    except OverflowError:
+        raise NeedsText from None
+    if max(-int(us.min()), int(us.max())) > MAX_US:
         raise NeedsText
-    return np.array(values, dtype=np.int64) * 1000
+    return us * 1000
 
 
 def exact(value: Any) -> int | None:

@@ -14,7 +14,7 @@ from rooflight.protocol import Idle
 from rooflight.results.exclusive import Depth
 from rooflight.results.steps import bounds
 from rooflight.results.stretches import Stretches
-from rooflight.trace.tables import I64, Mask, combined
+from rooflight.trace.tables import I64, Mask, combined, in_order
 from rooflight.trace.timeline import Timeline
 from rooflight.units import us
 
@@ -72,7 +72,7 @@ def _grouped(s: Stretches, counted: I64) -> _Groups:
     at = np.flatnonzero(counted > 0)
     key = combined(s.cause[at], s.frame[at], s.around[at])
     # Stretches are in order of their start: within a group they stay so.
-    order = np.argsort(key, kind="stable")
+    order = in_order(key)
     key, at = key[order], at[order]
     first = np.flatnonzero(np.append(np.ones(min(1, key.size), bool), key[1:] != key[:-1]))
     sizes = np.diff(np.append(first, key.size))

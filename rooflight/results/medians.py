@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rooflight.attribution.intervals import F64
-from rooflight.trace.tables import I64
+from rooflight.trace.tables import I64, sorted_within
 
 
 def median(values: I64 | F64) -> float:
@@ -15,10 +15,11 @@ def median(values: I64 | F64) -> float:
 
 def medians(group: I64, values: I64 | F64, n: int) -> F64:
     """The median of the values of each of ``n`` groups, NaN of one without any."""
-    order = np.lexsort((values, group))
-    ordered = values[order].astype(np.float64)
-    borders = np.searchsorted(group[order], np.arange(n + 1))
-    first, size = borders[:-1], np.diff(borders)
+    whole = np.issubdtype(values.dtype, np.integer)
+    ordered = sorted_within(group, values) if whole else values[np.lexsort((values, group))]
+    ordered = ordered.astype(np.float64)
+    size = np.bincount(group, minlength=n)
+    first = np.cumsum(size) - size
     found = np.full(n, np.nan)
     some = np.flatnonzero(size)
     middle = first[some] + size[some] // 2

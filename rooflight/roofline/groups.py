@@ -22,7 +22,17 @@ from rooflight.cost.model import INFERRED, MEASURED, MODELLED, UNKNOWN, Cost
 from rooflight.kernels import KernelName
 from rooflight.protocol import Roofs
 from rooflight.roofline.bounds import Bound, Ceilings, Work
-from rooflight.trace.tables import I32, I64, GpuKind, Mask, combined, values_at
+from rooflight.trace.tables import (
+    I32,
+    I64,
+    GpuKind,
+    Mask,
+    combined,
+    in_order_of,
+    numbered,
+    sorted_within,
+    values_at,
+)
 from rooflight.trace.timeline import LaunchShape, Timeline
 
 _ORIGIN_ORDER = (MEASURED, MODELLED, INFERRED, UNKNOWN)
@@ -100,10 +110,10 @@ class _Members:
 def _members(timeline: Timeline, rows: I64, of_row: I64) -> _Members:
     gpu = timeline.gpu
     length = gpu.end[rows] - gpu.start[rows]
-    order = np.lexsort((gpu.start[rows], of_row))
+    order = in_order_of(of_row, gpu.start[rows])
     borders = np.searchsorted(of_row[order], np.arange(int(of_row.max()) + 2))
     _settle_ties(timeline, rows, order, borders)
-    return _Members(rows[order], borders, length[np.lexsort((length, of_row))])
+    return _Members(rows[order], borders, sorted_within(of_row, length))
 
 
 def _settle_ties(timeline: Timeline, rows: I64, order: I64, borders: I64) -> None:
@@ -143,8 +153,8 @@ def _keys(timeline: Timeline, links: Links, costs: LaunchCosts, rows: I64) -> tu
         # A copy is no kernel, even where a kernel has taken its name.
         timeline.gpu.kind[rows],
     )
-    _, first, group = np.unique(key, return_index=True, return_inverse=True)
-    return group.astype(np.int64), first.astype(np.int64)
+    first, group = numbered(key)
+    return group, first
 
 
 class _Maker:

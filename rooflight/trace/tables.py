@@ -19,6 +19,8 @@ I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 I8 = NDArray[np.int8]
 Mask = NDArray[np.bool_]
+#: What a whole number of a column holds.
+_BITS = 62
 T = TypeVar("T", bound=np.integer[Any])
 
 
@@ -64,9 +66,64 @@ class Table:
 
 def rows_by(keys: NDArray[np.integer[Any]]) -> Iterator[tuple[int, I64]]:
     """Each distinct key with the positions at which it stands, in one sort whatever their number."""
-    order = np.argsort(keys, kind="stable")
-    found, first = np.unique(keys[order], return_index=True)
+    order = in_order(keys)
+    found, first = _runs(keys[order])
     yield from zip(found.tolist(), np.split(order, first[1:]), strict=True) if found.size else ()
+
+
+def in_order(keys: NDArray[np.integer[Any]]) -> I64:
+    """The places of the keys in order, equal ones as they stand."""
+    if not _have_room(keys, keys.size - 1):
+        return np.argsort(keys, kind="stable")
+    return _sorted_below(keys, np.arange(keys.size))
+
+
+def in_order_of(keys: NDArray[np.integer[Any]], then: I64) -> I64:
+    """The places of the keys in order, equal ones by ``then``, which is nearly sorted."""
+    order = np.argsort(then, kind="stable")
+    return order[in_order(keys[order])]
+
+
+def sorted_within(keys: NDArray[np.integer[Any]], values: I64) -> I64:
+    """The values in the order of their keys, those of one key from the least to the greatest."""
+    least = int(values.min()) if values.size else 0
+    if not _have_room(keys, int(values.max(initial=least)) - least):
+        return values[np.lexsort((values, keys))]
+    return _sorted_below(keys, values - least) + least
+
+
+def numbered(keys: NDArray[np.integer[Any]]) -> tuple[I64, I64]:
+    """Where each distinct key, in order, stands first; and for each row the number of its key."""
+    if not _have_room(keys, keys.size - 1):
+        keys = np.unique(keys, return_inverse=True)[1]
+    order = in_order(keys)
+    _, first = _runs(keys[order])
+    number = np.empty(keys.size, np.int64)
+    number[order] = np.repeat(np.arange(first.size), np.diff(np.append(first, keys.size)))
+    return order[first], number
+
+
+def _runs(ordered: NDArray[T]) -> tuple[NDArray[T], I64]:
+    """The distinct values of a sorted column, and where each begins."""
+    first = np.flatnonzero(np.append(np.ones(min(1, ordered.size), bool), ordered[1:] != ordered[:-1]))
+    return ordered[first], first
+
+
+def _have_room(keys: NDArray[np.integer[Any]], most: int) -> bool:
+    """Whether a key and a number of up to ``most`` are one whole number of 64 bits together."""
+    return keys.size == 0 or (int(keys.max()) - int(keys.min())).bit_length() + most.bit_length() <= _BITS
+
+
+def _sorted_below(keys: NDArray[np.integer[Any]], low: I64) -> I64:
+    """The numbers ``low``, at least 0, in the order of their keys and then of their own."""
+    if keys.size == 0:
+        return low
+    bits = int(low.max()).bit_length()
+    # Numbers are sorted several times as fast as places of numbers.
+    packed = ((keys.astype(np.int64) - int(keys.min())) << bits) | low
+    packed.sort()
+    found: I64 = packed & ((1 << bits) - 1)
+    return found
 
 
 def distinct(values: NDArray[T]) -> NDArray[T]:

@@ -11,7 +11,7 @@ import numpy as np
 from rooflight.findings.facts import Facts
 from rooflight.findings.model import Found, Seen
 from rooflight.findings.registry import rule
-from rooflight.trace.tables import I64, GpuKind
+from rooflight.trace.tables import I64, GpuKind, in_order_of
 from rooflight.units import NS_PER_S
 
 _FUSABLE = frozenset({"elementwise", "copy", "fill", "dropout"})
@@ -64,7 +64,7 @@ def _fusable(facts: Facts) -> tuple[I64, I64, I64]:
     that cannot be fused."""
     gpu = facts.timeline.gpu
     rows = facts.rows(gpu.kind == np.int8(GpuKind.KERNEL))
-    rows = rows[np.lexsort((gpu.start[rows], gpu.stream[rows]))]
+    rows = rows[in_order_of(gpu.stream[rows], gpu.start[rows])]
     sizes = np.full((len(facts.groups.rows), 2), -1, np.int64)
     for i, g in enumerate(facts.groups.rows):
         if g.name.family in _FUSABLE and g.cost.bytes_written is not None:
