@@ -15,9 +15,7 @@ def median(values: I64 | F64) -> float:
 
 def medians(group: I64, values: I64 | F64, n: int) -> F64:
     """The median of the values of each of ``n`` groups, NaN of one without any."""
-    whole = np.issubdtype(values.dtype, np.integer)
-    ordered = sorted_within(group, values) if whole else values[np.lexsort((values, group))]
-    ordered = ordered.astype(np.float64)
+    ordered = _in_order(group, values)
     size = np.bincount(group, minlength=n)
     first = np.cumsum(size) - size
     found = np.full(n, np.nan)
@@ -25,3 +23,9 @@ def medians(group: I64, values: I64 | F64, n: int) -> F64:
     middle = first[some] + size[some] // 2
     found[some] = (ordered[middle] + ordered[first[some] + (size[some] - 1) // 2]) / 2
     return found
+
+
+def _in_order(group: I64, values: I64 | F64) -> F64:
+    if np.issubdtype(values.dtype, np.integer):
+        return sorted_within(group, values.astype(np.int64)).astype(np.float64)
+    return values[np.lexsort((values, group))].astype(np.float64)
