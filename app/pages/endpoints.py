@@ -9,7 +9,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from app.advice.price import Asked, Pricing
-from app.pages.kernel_view import FIRST_ROWS, MAX_ROWS, bars, kernel_row, kernel_rows
+from app.pages.kernel_view import FIRST_ROWS, MAX_ROWS, bars, cost_words, kernel_row, kernel_rows
 from app.pages.list_view import list_rows
 from app.pages.money_view import money_view
 from app.pages.run_view import run_view
@@ -89,7 +89,8 @@ async def kernel_detail(
         return _not_found(request, "There is no such kernel", "")
     k = found[0][index]
     said = f"launches in {len(k.histogram)} bins from shortest to longest"
-    return HTMLResponse(render("kernel.html", k=k, bars=bars(k.histogram, width=192, height=54), said=said))
+    drawn = bars(k.histogram, width=192, height=54)
+    return HTMLResponse(render("kernel.html", k=k, cost=cost_words(k.cost_reason), bars=drawn, said=said))
 
 
 @router.get("/runs/{run_id}/kernels/{index}/point")

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.pages.numbers import DASH, NB, column, count, fixed, percent, significant
+from rooflight.cost.reasons import REASONS as COST_REASONS
 from rooflight.figures.points import REASONS, reason_absent
 from rooflight.protocol import Kernel
 from rooflight.report.summary import because
 
-#: Rows in the first answer, and rows a page ever holds: the rest is in the JSON, and the page says so.
-FIRST_ROWS = 200
+#: Rows in the first answer, which keep it under 300 kB, and rows a page ever holds: the rest is in the
+#: JSON, and the page says so.
+FIRST_ROWS = 100
 MAX_ROWS = 2_000
 _TITLE = 600
 
@@ -76,7 +78,8 @@ def by_time(kernels: list[Kernel]) -> list[int]:
 
 
 def _row(index: int, k: Kernel, longest: float, cpu: bool) -> KernelRow:
-    why = k.cost_reason or "FLOPs or bytes are not known"
+    because_of = cost_words(k.cost_reason)
+    why = because_of or "FLOPs or bytes are not known"
     # A bound of 0 is none: no work was counted that a known roof limits.
     roof_pct = 100 * k.roof_fraction if k.roof_fraction else None
     return KernelRow(
@@ -87,7 +90,7 @@ def _row(index: int, k: Kernel, longest: float, cpu: bool) -> KernelRow:
         regime=k.regime,
         reason=because(k),
         origin=k.origin,
-        cost_reason=k.cost_reason,
+        cost_reason=because_of,
         above=k.above_peak,
         plotted=reason_absent(k) is None,
         bar_pct=100 * k.time_us / longest if longest else 0.0,
@@ -104,6 +107,11 @@ def _row(index: int, k: Kernel, longest: float, cpu: bool) -> KernelRow:
         ai=Cell(significant(k.ai), k.ai, _no_ai(k, why)),
         roof=Cell(DASH if roof_pct is None else f"{percent(roof_pct)}{NB}%", roof_pct, _no_roof(k, why)),
     )
+
+
+def cost_words(reason: str) -> str:
+    """Why a cost is what it is, with a meaning in place of a code; words that are none stay."""
+    return "; ".join(COST_REASONS[r].meaning if r in COST_REASONS else r for r in reason.split("; "))
 
 
 def _short(k: Kernel) -> str:

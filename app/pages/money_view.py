@@ -75,7 +75,7 @@ def _rate(rate: Rate, m: Money) -> str:
 
 def _excess(v: RunView, m: Money | None) -> str:
     """What the wall time above the attainable one costs, where that says something."""
-    if m is None or v.attainable_us is None or (v.unbounded_pct or 0.0) > 50:
+    if m is None or v.attainable_us is None:
         return ""
     lost = m.per_hour(max(0.0, v.wall_us - v.attainable_us), v.wall_us)
     return "" if lost is None else f"{m.shown(lost)} per hour"

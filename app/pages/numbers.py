@@ -20,8 +20,11 @@ class TimeUnit:
     decimals: int
 
     def number(self, us: float | None) -> str:
-        """``58.7`` for 58,700 µs when the unit is ms; a dash for the unknown, see :func:`column`."""
-        return DASH if us is None else column(us / self.us, self.decimals)
+        """``58.7`` for 58,700 µs when the unit is ms, ``<0.01`` for 1 µs; a dash for the unknown."""
+        if us is None:
+            return DASH
+        value, least = us / self.us, 10**-self.decimals
+        return f"<{least:.{self.decimals}f}" if 0 < value < least / 2 else column(value, self.decimals)
 
     def text(self, us: float | None) -> str:
         """The number with its unit."""
@@ -69,9 +72,11 @@ def significant(value: float | None, digits: int = 3) -> str:
 
 
 def percent(value: float | None, decimals: int = 0) -> str:
-    """A share given in percent, without the sign: ``34``, ``<1``, ``0``, a dash for the unknown."""
+    """A share given in percent, without the sign: ``34``, ``<1``, ``<0.1``, ``0``, a dash for the unknown."""
     if value is None:
         return DASH
+    if decimals == 1 and 0 <= value < 0.05:
+        return "<0.1" if value else "0"
     return "<1" if decimals == 0 and 0 < value < 0.95 else fixed(value, decimals)
 
 

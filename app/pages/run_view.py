@@ -29,6 +29,7 @@ from rooflight.protocol import (
     Roofs,
     Step,
 )
+from rooflight.report.cuts import Phase, phases
 from rooflight.report.summary import summarise
 from rooflight.report.waits import Wait, waits
 from rooflight.results.throughput import Throughput, throughputs
@@ -37,7 +38,7 @@ from rooflight.results.throughput import Throughput, throughputs
 ROWS_OF_STEPS = 24
 MAX_STEPS = 400
 MAX_UNITS = 3
-_ALL = 99.5  # percent: shown as 100
+_MOSTLY = 50.0  # percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,7 @@ class RunView:
     flags: list[Flag]
     findings: list[Finding]
     waits: list[Wait]
+    phases: str
     devices: list[DeviceRow]
     ranks: list[RankRow]
     collectives: list[CollectiveRow]
@@ -152,9 +154,10 @@ def run_view(document: Document, rank_n: int | None = None, step_n: int | None =
     longest = max([s.step_time_us for s in steps[:MAX_STEPS]] + [wall])
     unbounded = _unbounded(parts)
     attainable = mean([s.attainable_us for s in chosen if s.attainable_us is not None])
-    if unbounded is None or unbounded > _ALL:
-        attainable = None  # the attainable time of work without any bound is its own time: it says nothing
+    if unbounded is None or unbounded > _MOSTLY:
+        attainable = None  # the attainable time of work without a bound is its own time: it says nothing
     notes = {"communication": _waits(chosen, unit)}
+    summary = summarise(rank)
     falls = waterfall(parts, attainable, longest_us=longest, device="CPU" if cpu else "GPU", notes=notes)
     return RunView(
         rank=rank,
@@ -190,7 +193,8 @@ def run_view(document: Document, rank_n: int | None = None, step_n: int | None =
         costed_pct=100 - coverage["unknown"] if kernels else None,
         flags=[*document.flags, *rank.flags],
         findings=rank.findings,
-        waits=waits(rank, summarise(rank)) if step_n is None else [],
+        waits=waits(rank, summary) if step_n is None else [],
+        phases=_phases(phases(rank, summary), unit) if step_n is None else "",
         devices=_devices(rank),
         ranks=rank_rows(document, rank),
         collectives=collective_rows(document),
@@ -227,6 +231,11 @@ def _waits(chosen: Sequence[AnyStep], unit: n.TimeUnit) -> str:
     if wait is None or transfer is None:
         return ""
     return f"Of it {unit.text(wait)} wait for the last rank and {unit.text(transfer)} transfer."
+
+
+def _phases(found: Sequence[Phase], unit: n.TimeUnit) -> str:
+    """The phases in a line; "" without any."""
+    return ", ".join(f"{p.name} {unit.text(p.us)} ({n.percent(p.share_pct)}{n.NB}%)" for p in found)
 
 
 def _shown(parts: Mapping[str, float], steps: Sequence[AnyStep]) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.pages.numbers import NB, TimeUnit, percent, share
+from rooflight.protocol import KERNEL_PARTS
 from rooflight.regimes.advice import MEANING, advice, meaning
 from rooflight.regimes.steps import COSTS_UNKNOWN, GROUPS
 
@@ -34,13 +35,21 @@ def verdict(
     """The sentence for a regime over ``parts``; ``per`` is ``per step`` or what else they are of."""
     wall = sum(parts.values())
     if regime is None or regime not in MEANING:
-        how = advice(None, on_cpu=cpu) if reason == COSTS_UNKNOWN else ""
-        return Verdict(None, "No verdict.", 0.0, None, reason or "no regime was found", how)
+        if reason == COSTS_UNKNOWN:
+            return Verdict(None, "No verdict.", 0.0, None, _unknown(parts, cpu), advice(None, on_cpu=cpu))
+        return Verdict(None, "No verdict.", 0.0, None, reason or "no regime was found", "")
     us = group_us(regime, parts)
     part = share(us, wall)
     spent = f"{unit.text(us)} of {unit.text(wall)} {per} ({percent(part)}{NB}%)"
     text = f"{spent} are {meaning(regime, on_cpu=cpu)}."
     return Verdict(regime, f"{_lead(regime)}.", us, part, text, advice(regime, on_cpu=cpu))
+
+
+def _unknown(parts: Mapping[str, float], cpu: bool) -> str:
+    """How much of the work nothing is known to bound, where the parts tell."""
+    what = "operator" if cpu else "kernel"
+    pct = share(parts["unknown"], sum(parts[p] for p in KERNEL_PARTS))
+    return COSTS_UNKNOWN if not pct else f"what bounds {percent(pct)}{NB}% of the {what} time is unknown"
 
 
 def _lead(regime: str) -> str:

@@ -20,7 +20,7 @@ IDLE = frozenset(IDLE_PARTS)
 ORIGINS = {
     "measured": "hardware counters",
     "modelled": "from shapes and dtypes",
-    "inferred": "from the kernel's name and grid",
+    "inferred": "from the kernel's name and grid, or the same kernel elsewhere",
     "unknown": "no cost is known",
 }
 

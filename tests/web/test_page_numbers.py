@@ -36,6 +36,13 @@ def test_a_column_keeps_its_decimals_and_loses_nothing(value: float | None, text
     assert n.column(value) == text
 
 
+def test_a_time_that_would_vanish_is_less_than_the_last_digit() -> None:
+    """1 ns and 49 µs in s with two decimals: under 0.005 s, which alone would be 0.01."""
+    seconds = n.unit_for(13.34e6)
+    assert [seconds.number(us) for us in (0.001, 4_900.0, 5_000.0, 0.0)] == ["<0.01", "<0.01", "0.01", "0"]
+    assert n.unit_for(2e5).text(1.0) == "<0.1\u00a0ms"
+
+
 def test_thousands_stand_apart_and_minus_is_a_minus() -> None:
     assert n.fixed(1234567.891, 1) == "1\u202f234\u202f567.9"
     assert n.fixed(-12.3, 1) == "−12.3"
@@ -47,6 +54,11 @@ def test_thousands_stand_apart_and_minus_is_a_minus() -> None:
 )
 def test_a_share_under_one_percent_is_not_nothing(value: float, text: str) -> None:
     assert n.percent(value) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(0.0, "0"), (0.04, "<0.1"), (0.06, "0.1"), (96.54, "96.5")])
+def test_a_share_with_a_decimal_is_not_nothing(value: float, text: str) -> None:
+    assert n.percent(value, 1) == text
 
 
 def test_a_difference_says_its_direction() -> None:

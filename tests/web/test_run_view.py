@@ -88,6 +88,25 @@ def test_inferred_steps_say_so() -> None:
     assert v.basis == "mean of 2 inferred steps"
 
 
+@pytest.mark.parametrize(("unknown", "shown"), [(400.0, True), (600.0, False)])
+def test_what_is_attainable_is_not_told_where_most_work_has_no_bound(unknown: float, shown: bool) -> None:
+    """Of 1,000 µs in kernels 400 without a bound leave 600 that say something; of 600 the rest does not."""
+    document = a_document(steps=1)
+    step = document.ranks[0].steps[0]
+    step.parts_us, step.attainable_us = Parts(memory=1_000.0 - unknown, unknown=unknown), 900.0
+    v = run_view(document)
+    assert v.unbounded_pct == pytest.approx(unknown / 10)
+    assert (v.attainable_us is not None) is shown
+    assert ("attainable" in [r.key for r in v.falls.rows]) is shown
+
+
+def test_a_reason_of_a_cost_is_told_in_words() -> None:
+    document = a_document(kernels=1)
+    document.ranks[0].kernels[0].cost_reason = "as aten::add of the same kernel; aux_kernel"
+    (row,) = run_view(document).rows
+    assert row.cost_reason.startswith("as aten::add of the same kernel; a helper beside")
+
+
 def test_a_withheld_verdict_gives_its_reason() -> None:
     document = a_document()
     rank = document.ranks[0]

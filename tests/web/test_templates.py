@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 
 from app.advice.price import Pricing
 from app.errors import Problem
+from app.pages.kernel_view import Cell
 from app.pages.list_view import list_rows
 from app.pages.money_view import money_view
 from app.pages.run_view import run_view
@@ -194,7 +196,7 @@ def test_text_from_outside_stays_text() -> None:
     run = a_run(name=EVIL, project=EVIL, source=EVIL, host=EVIL)
     fragments = [
         run_page(document, run),
-        render("kernel.html", k=k, bars="", said=EVIL),
+        render("kernel.html", k=k, cost=EVIL, bars="", said=EVIL),
         render("runs.html", **SHELL, rows=list_rows([run]), next_cursor=EVIL, search=EVIL, cursor=None),
         render("run_state.html", **SHELL, run=a_run(state="empty", project=EVIL)),
         render("not_found.html", **SHELL, title=EVIL, text=EVIL, back="/"),
@@ -323,3 +325,21 @@ def test_units_per_second_stand_under_the_step_time() -> None:
     assert "8,192 per step" in page
     assert "<img" not in page
     assert "per million tokens" not in run_page(document)
+
+
+def test_where_a_verdict_is_withheld_the_page_and_the_list_say_no_verdict() -> None:
+    html = run_page(with_rank(withheld))
+    strip = html[html.index('<dl class="strip"') :].partition("</dl>")[0]
+    assert "No verdict" in strip
+    assert "Most steps hold no GPU work" in strip
+    runs = render(
+        "runs.html", **SHELL, rows=list_rows([a_run(regime=None)]), next_cursor=None, search="", cursor=None
+    )
+    assert "No verdict" in runs
+
+
+def test_an_unknown_figure_beside_the_chart_has_no_unit() -> None:
+    row = run_view(a_document(kernels=4)).rows[-1]
+    unknown = replace(row, ai=Cell("–", None, "no bytes are known"))
+    html = render("point.html", r=unknown, rate_unit="TFLOP/s")
+    assert '<span class="mute" title="no bytes are known">–</span></dd>' in html

@@ -25,4 +25,6 @@ def test_unknown_costs_come_with_what_makes_them_known() -> None:
         "calibrate" in verdict(None, "costs unknown", parts(unknown=1.0), MS, per="per step", cpu=True).advice
     )
     assert "--gpu" in verdict(None, "costs unknown", parts(unknown=1.0), MS, per="per step", cpu=False).advice
+    said = verdict(None, "costs unknown", parts(unknown=9.0, memory=1.0), MS, per="per step", cpu=False)
+    assert said.text == "what bounds 90\u00a0% of the kernel time is unknown"  # 9 of 9 + 1
     assert verdict(None, "truncated", parts(unknown=1.0), MS, per="per step", cpu=False).advice == ""

@@ -51,7 +51,7 @@ export function roofline(el, figure, { onSelect, onPoint }) {
     return {
       ...figure.layout, autosize: true, dragmode: mode, separators: '.\u202f', selections: [],
       paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', font: { family: sans(), size: 11, color: ink },
-      margin: { l: small ? 44 : 62, r: small ? 12 : 112, t: 14, b: 46 },
+      margin: { l: small ? 60 : 62, r: small ? 12 : 112, t: 14, b: 46 },
       xaxis: axis(figure.layout.xaxis, token, small ? 'FLOP per byte' : undefined),
       yaxis: axis(figure.layout.yaxis, token, small ? meta.unit : undefined),
       shapes: figure.layout.shapes.map((s) => ({ ...s, line: { color: token('line-strong'), width: 1, dash: 'dash' } })),
@@ -79,7 +79,7 @@ export function roofline(el, figure, { onSelect, onPoint }) {
     const crowded = named.boxes.some((b) => roofs.boxes.some((r) => cross(b, r)));
     const memory = crowded ? { words: [], boxes: [] } : named;      // none beats a crowded one
     const ridge = ridgeWords(px, size);
-    const taken = [...roofBoxes(px), ...roofs.boxes, ...memory.boxes];
+    const taken = [...roofBoxes(px), ...roofs.boxes, ...memory.boxes, ...centroidBoxes(px)];
     const placed = place(dots, taken, { w: size.w, h: size.h }, narrow() ? 3 : 8);
     return [...roofs.words, ...memory.words, ...ridge, ...placed.map(label)];
   }
@@ -89,6 +89,12 @@ export function roofline(el, figure, { onSelect, onPoint }) {
     return line
       ? { ...base, ax: x - dot.x, ay: y - dot.y, arrowhead: 0, arrowwidth: 1, arrowcolor: token('ink-3'), standoff: dot.r }
       : { ...base, xshift: x - dot.x, yshift: dot.y - y };
+  }
+
+  function centroidBoxes(px) {
+    if (!meta.centroid || meta.level === 'run') return [];
+    const at = px(meta.centroid.ai, meta.centroid.flop_per_s / meta.scale);
+    return [square(at.x, at.y, 9)];
   }
 
   // A label must not cross a roof: the roofs as chains of small boxes.
