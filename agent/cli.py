@@ -20,6 +20,7 @@ COMMANDS = {
     "calibrate": "measure this device's ceilings",
     "daemon": "sample devices, record processes on order, deliver; until it is told to stop",
     "capture": "record training processes that already run",
+    "doctor": "say what keeps the agent from its work on this host, and what to do",
     "push": "send an analysis that was kept",
 }
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,13 +49,30 @@ class Processes:
         words = self._read(pid, "cmdline").decode(errors="replace").split("\0")
         return " ".join(words).strip()[:_LONGEST_COMMAND] or None
 
+    def pids(self) -> list[int]:
+        """All of this namespace but ourselves, threads not counted."""
+        names = (path.name for path in self.root.iterdir())
+        return sorted(int(name) for name in names if name.isdecimal() and int(name) != os.getpid())
+
+    def maps(self, pid: int, library: str) -> bool:
+        """Whether it has a library of that name loaded; false for another user's process."""
+        return f"/{library}".encode() in self._read(pid, "maps")
+
+    def holding(self, target: str) -> int | None:
+        """Who has ``target`` (``socket:[INODE]``) open; ``None`` where that is not ours to see."""
+        return next((pid for pid in self.pids() if target in self._open(pid)), None)
+
+    def shares(self, pid: int, namespace: str) -> bool:
+        """Whether it is in our namespace (``net``, ``mnt``); true where the kernel does not say."""
+        try:
+            theirs, ours = ((self.root / str(p) / "ns" / namespace).readlink() for p in (pid, "self"))
+        except OSError:
+            return True
+        return theirs == ours
+
     def own_files(self, pid: int) -> Path | None:
         """The root of its files as seen from here, ``None`` where it is our own."""
-        try:
-            theirs, ours = ((self.root / str(p) / "ns/mnt").readlink() for p in (pid, "self"))
-        except OSError:
-            return None
-        return None if theirs == ours else self.root / str(pid) / "root"
+        return None if self.shares(pid, "mnt") else self.root / str(pid) / "root"
 
     def _stat(self, pid: int) -> list[str] | None:
         """The fields after the command's name, which may hold anything, brackets too."""
@@ -60,6 +80,16 @@ class Processes:
         fields = rest.split()
         # A zombie has ended: it will write nothing any more.
         return fields if bracket and len(fields) > 19 and fields[0] not in ("Z", "X") else None
+
+    def _open(self, pid: int) -> Iterator[str]:
+        """What its descriptors lead to; nothing for another user's process."""
+        try:
+            links = list((self.root / str(pid) / "fd").iterdir())
+        except OSError:
+            return
+        for link in links:
+            with contextlib.suppress(OSError):
+                yield str(link.readlink())
 
     def _read(self, pid: int, name: str) -> bytes:
         try:

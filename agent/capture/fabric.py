@@ -20,7 +20,7 @@ from rooflight.errors import Refused
 NAME = "dynolog"
 CLIENT = "dynoconfigclient"
 #: 108 bytes with the final zero, less "/" and the longest name.
-_LONGEST = 108 - 1 - 1 - len(f"{CLIENT}00000000-0000-0000-0000-000000000000")
+LONGEST = 108 - 1 - 1 - len(f"{CLIENT}00000000-0000-0000-0000-000000000000")
 _CREDENTIALS = struct.Struct("iII")
 
 
@@ -119,8 +119,8 @@ class Fabric:
     def _free(folder: Path) -> Path:
         path = folder / NAME
         # A process adds a name of 52 characters; longer paths of sockets the kernel does not take.
-        if len(os.fsencode(folder)) > _LONGEST:
-            told = f"the path of the folder for sockets is longer than {_LONGEST} bytes"
+        if len(os.fsencode(folder)) > LONGEST:
+            told = f"the path of the folder for sockets is longer than {LONGEST} bytes"
             raise Refused(
                 told, where=str(folder), hint="give a shorter one: --socket-dir, KINETO_IPC_SOCKET_DIR"
             )

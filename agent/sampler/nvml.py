@@ -55,6 +55,18 @@ class Nvml:
         """The driver's version, ``None`` when it does not tell."""
         return self._text("nvmlSystemGetDriverVersion")
 
+    def persistence(self) -> list[bool | None]:
+        """Whether the driver stays loaded while a device is unused, by index; ``None``: it does not tell."""
+        return [self._persists(index) for index in range(self._ask("nvmlDeviceGetCount") or 0)]
+
+    def _persists(self, index: int) -> bool | None:
+        try:
+            handle = self._ask("nvmlDeviceGetHandleByIndex", index)
+            mode = None if handle is None else self._ask("nvmlDeviceGetPersistenceMode", handle)
+        except _GpuLostError:
+            return None
+        return None if mode is None else mode == 1
+
     def _device(self, index: int, t: float) -> list[DeviceSample]:
         try:
             samples = self._read(index, t)

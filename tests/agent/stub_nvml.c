@@ -128,6 +128,9 @@ int nvmlDeviceGetMigMode(void *device, unsigned *current, unsigned *pending) {
     if (code == 0) { *current = (unsigned)v[0]; *pending = (unsigned)v[1]; }
     return code;
 }
+int nvmlDeviceGetPersistenceMode(void *device, unsigned *out) {
+    return one_u32(device, "nvmlDeviceGetPersistenceMode", out);
+}
 int nvmlDeviceGetPowerUsage(void *device, unsigned *out) {
     return one_u32(device, "nvmlDeviceGetPowerUsage", out);
 }
