@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from agent import config
 from agent.commands.options import read_config
 from agent.config import Config
 from agent.console import say
@@ -18,6 +17,7 @@ from agent.doctor.rows import Row, guarded
 from agent.processes import Processes
 from agent.sampler.nvml import NoDriverError, open_nvml
 from agent.store import Store
+from rooflight.errors import Refused
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     """0 when nothing is a problem, 1 when something is; a warning is none."""
     try:
         settings = read_config(args)
-    except config.Refused as e:
+    except Refused as e:
         rows = [Row("settings", "problem", str(e))]
     else:
         rows = Examination(settings, args.listen).rows()
