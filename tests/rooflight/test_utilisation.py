@@ -15,7 +15,7 @@ import pytest
 from rooflight import analyze, read
 from rooflight.protocol import Step
 from tests.recording import Recording
-from tests.shared import traces_dir
+from tests.shared import CHECKOUT, traces_dir
 
 SQUARE = [[4096, 4096], [4096, 4096]]
 FLOPS = 2 * 4096**3
@@ -137,6 +137,39 @@ def test_a_resnet50_by_hand() -> None:
     in_steps = sum((s.hfu or 0) / 100 * 15.7e12 * s.step_time_us / 1e6 for s in rank.steps)
     assert 0.98 * len(rank.steps) * by_hand < in_steps <= len(rank.steps) * by_hand
     assert all(s.mfu == s.hfu for s in rank.steps)
+
+
+QWEN = "Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"
+
+
+@pytest.mark.traces
+@pytest.mark.parametrize("gpu", ["h100", "mi300"])
+def test_a_transformer_by_hand(gpu: str) -> None:
+    """docs/mfu.md: matrices, attention over half of the square with its diagonal, the rotary angles."""
+    layers, heads, head, hidden, inner, prompts, tokens = 24, 16, 64, 1024, 2816, 16, 559
+    matrices = 2 * layers * (4 * hidden**2 + 3 * hidden * inner) * prompts * tokens
+    attention = layers * prompts * heads * 4 * head * (tokens * (tokens + 1) // 2)
+    rotary = 2 * 32 * tokens
+    assert (matrices, attention, rotary) == (5_514_536_681_472, 246_184_673_280, 35_776)
+    rank = analyze(read(Path(traces_dir()) / "pairs" / gpu / QWEN)).document.ranks[0]
+    # Kernels that were launched before the recording have no op of their own: they are of another pass.
+    products = [k for k in rank.kernels if k.matrix and k.op and k.flops]
+    assert sum(k.flops or 0 for k in products) == matrices + attention + rotary == 5_760_721_390_528
+
+
+@pytest.mark.traces
+def test_a_step_counts_what_an_earlier_pass_left_to_it() -> None:
+    """5,760,721,390,528 / (47,151.395 us x 989.4e12) = 12.35 %; kernels without a launch do the rest."""
+    rank = analyze(read(Path(traces_dir()) / "pairs/h100" / QWEN)).document.ranks[0]
+    [step] = rank.steps
+    earlier = sum(k.flops or 0 for k in rank.kernels if k.matrix and not k.op)
+    assert step.step_time_us == 47_151.395
+    own = 100 * 5_760_721_390_528 / (step.step_time_us / 1e6 * 989.4e12)
+    assert own == pytest.approx(12.35, abs=0.005)
+    assert step.hfu is not None
+    assert own < step.hfu <= own * (1 + earlier / 5_760_721_390_528)
+    text = (CHECKOUT / "docs/mfu.md").read_text("utf-8")
+    assert f"that is {own:.1f} %. The step says more, {step.hfu:.1f} %" in " ".join(text.split())
 
 
 @pytest.mark.traces
