@@ -16,6 +16,14 @@ from typing import Any
 
 Span = tuple[int, int]
 _GPU = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
+#: What the first profilers called them.
+_CATS = {
+    "Kernel": "kernel",
+    "Memcpy": "gpu_memcpy",
+    "Memset": "gpu_memset",
+    "Operator": "cpu_op",
+    "Runtime": "cuda_runtime",
+}
 _CALLS = frozenset({"cuda_runtime", "cuda_driver"})
 _COMMUNICATION = ("nccl", "rccl")
 #: Calls in which the host waits for the device.
@@ -65,7 +73,8 @@ class Raw:
 
     @property
     def steps(self) -> list[Row]:
-        return [r for r in self.rows if r.cat == "user_annotation" and r.name.startswith("ProfilerStep#")]
+        marks = ("user_annotation", "cpu_op")
+        return [r for r in self.rows if r.cat in marks and r.name.startswith("ProfilerStep#")]
 
     @property
     def launches(self) -> dict[Any, Row]:
@@ -88,7 +97,8 @@ def load(path: Path) -> Raw:
 
 def _row(e: dict[str, Any]) -> Row:
     start, dur = round(Decimal(e["ts"]) * 1000), round(Decimal(e.get("dur", 0)) * 1000)
-    return Row(e["name"], e.get("cat", ""), start, start + dur, (e["pid"], e["tid"]), e.get("args", {}))
+    cat = e.get("cat", "")
+    return Row(e["name"], _CATS.get(cat, cat), start, start + dur, (e["pid"], e["tid"]), e.get("args", {}))
 
 
 def spans(rows: Iterable[Row]) -> list[Span]:
@@ -153,6 +163,19 @@ def idle_causes(raw: Raw, step: Row) -> Counter[str]:
         found["sync"] += common(before, waiting)
         found["dispatch"] += common(before, inside) - common(before, waiting)
         found["host"] += (turn - begin) - common(before, inside)
+    return found
+
+
+def waited(raw: Raw, step: Row, name: str) -> int:
+    """How long, within a step, the one stream of the device waits for a launch that is still to come, while a
+    call whose name begins so is open on the host."""
+    launches, during = raw.launches, spans(r for r in raw.rows if r.name.startswith(name))
+    found = 0
+    for (begin, end), follower in _gaps([g for g in raw.gpu if g.dur]):
+        launch = launches.get(follower.correlation) if follower else None
+        if launch is None or launch.start >= begin:
+            turn = min(end, launch.start) if launch else end
+            found += common(within([(begin, turn)], (step.start, step.end)), during)
     return found
 
 
