@@ -7,6 +7,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from dataclasses import replace as replaced
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,9 @@ EXPECT = load(CASE)["expect"]
 GIVEN = load_input(CASE)
 
 
+TRACE = "trace1"
+
+
 def body_of(item: dict[str, Any]) -> bytes:
     """What is put for an item: exactly as many bytes as the case says."""
     rows = [{"uuid": "GPU-1", "t": item["t"], "util_pct": 1}]
@@ -38,8 +42,12 @@ def played(folder: Path) -> tuple[World, list[Asked]]:
     def answer(asked: Asked) -> Answer:
         if world.now < 3600:
             raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
-        got.append(asked)
-        return (202, {"job": {"id": "j"}}) if "/traces" in asked.target else (201, {"added": 1})
+        if asked.method == "GET":
+            return 200, {"offset": 0}  # nothing of the trace is here: its only part follows
+        part = asked.method == "PUT"
+        # A part is named by its content, as the queue names it by its key.
+        got.append(replaced(asked, key=TRACE) if part else asked)
+        return (202, {"offset": 4000, "job": {"id": "j"}}) if part else (201, {"added": 1})
 
     world = World(folder, answer, lambda: 1.0, limit_bytes=GIVEN["spool_limit_bytes"])
     # The host's clock is 90 s ahead of the simulated server's, which is world.epoch + world.now.

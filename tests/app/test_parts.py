@@ -114,8 +114,8 @@ def test_a_whole_that_is_no_trace_is_refused_like_one_at_once(service: Service) 
 )
 def test_what_cannot_be_is_refused(service: Service, changes: dict[str, Any], status: int) -> None:
     run = service.a_run()
-    offset = changes.pop("offset", 0)
-    assert put(service, run, offset, TRACE, **changes).status_code == status
+    given = {"offset": 0, **changes}
+    assert put(service, run, data=TRACE, **given).status_code == status
     assert service.files() == []
 
 

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
 from rooflight.cli.main import main
+from rooflight.prices.rate import Rate
 from rooflight.protocol import Document, Evidence, Finding
 from rooflight.report.html import Options, report
 from tests import shared
@@ -41,7 +42,7 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Open]:
     def open_(document: Document | Path, *, width: int = 1440, scheme: str = "light") -> Page:
         path = document if isinstance(document, Path) else tmp_path / "report.html"
         if isinstance(document, Document):
-            path.write_text(report(document, Options(usd_per_gpu_hour=Decimal("3.06"))), "utf-8")
+            path.write_text(report(document, Options(rate=Rate(Decimal("3.06")))), "utf-8")
         page = browser.new_page(viewport=ViewportSize(width=width, height=900), color_scheme=scheme)  # type: ignore[arg-type]
         page.on("console", lambda m: said.append(f"{m.type}: {m.text}"))
         page.on("pageerror", lambda e: said.append(f"uncaught: {e}"))
