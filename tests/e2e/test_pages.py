@@ -206,6 +206,7 @@ def test_the_chart_shows_ops_and_a_point_of_it_picks_their_rows(
     picked = set(rows(page))
     ops = {kernels[i]["op"] for i in picked}
     assert picked == {i for i, k in enumerate(kernels) if k["op"] in ops and k["regime"] != "copy"}
+    page.wait_for_url(re.compile("pick="))  # the address follows a moment later
     page.reload()
     page.wait_for_selector("html[data-ready]")
     expect(page.locator('[data-level="op"]')).to_have_attribute("aria-pressed", "true")
