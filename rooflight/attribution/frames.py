@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rooflight.attribution.idle import named_step
-from rooflight.attribution.nesting import Nest, Spans
+from rooflight.attribution.nesting import Nest, Spans, holding
 from rooflight.trace.tables import I64, HostKind, Mask, among, distinct, values_at
 from rooflight.trace.timeline import Timeline
 
@@ -31,7 +31,7 @@ class Frames:
 def frames(timeline: Timeline, rows: I64, thread: I64, start: I64, end: I64) -> Frames:
     """The frames of the stretches [start, end), each on a thread, among the host's ``rows``."""
     host, middle = timeline.host, middles(start, end)
-    rows = rows[_holding(host.start[rows], host.end[rows], middle)]
+    rows = rows[holding(host.start[rows], host.end[rows], middle)]
     nest = Nest(Spans(host.thread[rows], host.start[rows], host.end[rows]))
     at, parent = nest.innermost(thread, middle), nest.parents()
     at = _open_for_half(host.start[rows], host.end[rows], parent, at, start, end)
@@ -56,7 +56,7 @@ class OpenRows:
 def open_rows(timeline: Timeline, instants: I64) -> OpenRows:
     """The rows that are open at one of the instants, on whatever thread."""
     host = timeline.host
-    rows = _holding(host.start, host.end, instants)
+    rows = holding(host.start, host.end, instants)
     python = host.kind[rows] == HostKind.PYTHON
     other = rows[~python]
     return OpenRows(other[~named_step(timeline, other)], rows[python])
@@ -76,25 +76,7 @@ def source_frames(timeline: Timeline, thread: I64, start: I64, end: I64) -> I64:
 
 #: As in "train.py(42): main".
 _SOURCE = re.compile(r"\(\d{1,9}\): ")
-#: The coarse clock has two to the power of this many ticks.
-_TICKS = 16
 _CALLS = (HostKind.RUNTIME, HostKind.DRIVER)
-
-
-def _holding(start: I64, end: I64, instants: I64) -> I64:
-    """The places of the intervals [start, end) that hold one of the instants."""
-    if instants.size == 0:
-        return np.empty(0, np.int64)
-    ordered = np.sort(instants)
-    # A search per interval is slow where there are a million: most are ruled out by a coarse clock.
-    low, ticks = int(ordered[0]), _TICKS
-    shift = max(0, (int(ordered[-1]) - low).bit_length() - ticks)
-    before = np.searchsorted(ordered, low + (np.arange((1 << ticks) + 1) << shift))
-    first = np.clip((start - low) >> shift, 0, (1 << ticks) - 1)
-    last = np.clip((end - low) >> shift, -1, (1 << ticks) - 1)
-    perhaps = np.flatnonzero(before[last + 1] > before[first])
-    held = np.searchsorted(ordered, start[perhaps]) < np.searchsorted(ordered, end[perhaps])
-    return perhaps[held]
 
 
 def _open_for_half(row_start: I64, row_end: I64, parent: I64, at: I64, start: I64, end: I64) -> I64:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rooflight.attribution.intervals import EMPTY, Set, cut, difference, intersection, union, union_of
+from rooflight.attribution.intervals import EMPTY, Set, cut, difference, intersection, parted, union, union_of
 from rooflight.attribution.launches import Links
 from rooflight.attribution.nesting import Spans, innermost
 from rooflight.attribution.steps import StepSpan
@@ -211,8 +211,8 @@ def _take(idle: Set, thread: int, activity: HostActivity, reads: list[Read]) -> 
     """What the doings of a thread explain goes to ``reads``, the rest is given back."""
     waits = activity.of(thread)
     for cause, when in ((INPUT, waits.input), (SYNC, waits.sync), (DISPATCH, waits.dispatch)):
-        reads.append(Read(cause, thread, intersection(idle, when)))
-        idle = difference(idle, when)
+        explained, idle = parted(idle, when)
+        reads.append(Read(cause, thread, explained))
     return idle
 
 

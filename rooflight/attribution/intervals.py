@@ -52,19 +52,22 @@ def _covered(s: Set, instants: I64) -> Mask:
     return _odd(np.searchsorted(s.ravel(), instants, side="right"))
 
 
-def _combined(a: Set, b: Set, *, both: bool) -> Set:
-    if a.size == 0 or (both and b.size == 0):
-        return EMPTY
-    bounds, of_a = _merged(a.ravel(), b.ravel())
-    # Of two bounds at one instant the second knows of both.
-    last = np.append(bounds[1:] > bounds[:-1], True)
-    bounds, begun = bounds[last], np.flatnonzero(last) + 1
-    before_a = np.cumsum(of_a)[last]
-    # Between two bounds nothing changes; the result begins and ends where the answer does.
-    inside = _odd(before_a) & (_odd(begun - before_a) == both)
-    changes = np.append(inside[:1], inside[1:] != inside[:-1])
-    found: Set = bounds[changes].reshape(-1, 2)
-    return found
+class _Both:
+    """Two sets side by side: all their borders in order, and which set holds what follows each."""
+
+    def __init__(self, a: Set, b: Set) -> None:
+        bounds, of_a = _merged(a.ravel(), b.ravel())
+        # Of two bounds at one instant the second knows of both.
+        last = np.flatnonzero(np.append(bounds[1:] > bounds[:-1], True))
+        before_a = np.cumsum(of_a, dtype=np.int64)[last]
+        self._bounds = bounds[last]
+        self.in_a, self.in_b = _odd(before_a), _odd(last + 1 - before_a)
+
+    def where(self, inside: Mask) -> Set:
+        """Between two bounds nothing changes; the result begins and ends where the answer does."""
+        changes = np.append(inside[:1], inside[1:] != inside[:-1])
+        found: Set = self._bounds[changes].reshape(-1, 2)
+        return found
 
 
 def _merged(a: I64, b: I64) -> tuple[I64, Mask]:
@@ -86,12 +89,26 @@ def _odd(counts: I64) -> Mask:
 
 def intersection(a: Set, b: Set) -> Set:
     """Instants in both."""
-    return _combined(a, b, both=True)
+    if a.size == 0 or b.size == 0:
+        return EMPTY
+    both = _Both(a, b)
+    return both.where(both.in_a & both.in_b)
 
 
 def difference(a: Set, b: Set) -> Set:
     """Instants of ``a`` that are not in ``b``."""
-    return a if b.size == 0 else _combined(a, b, both=False)
+    if a.size == 0 or b.size == 0:
+        return a
+    both = _Both(a, b)
+    return both.where(both.in_a & ~both.in_b)
+
+
+def parted(a: Set, b: Set) -> tuple[Set, Set]:
+    """Instants of ``a`` that are in ``b``, and those that are not."""
+    if a.size == 0 or b.size == 0:
+        return EMPTY, a
+    both = _Both(a, b)
+    return both.where(both.in_a & both.in_b), both.where(both.in_a & ~both.in_b)
 
 
 def cut(s: Set, start: I64, end: I64) -> tuple[Set, I64]:

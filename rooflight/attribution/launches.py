@@ -13,7 +13,7 @@ import numpy as np
 
 from rooflight.attribution.forward import forward_ops, processes
 from rooflight.attribution.modules import GRAPH, REGION, module_frames, named
-from rooflight.attribution.nesting import Nest, Spans
+from rooflight.attribution.nesting import Nest, Spans, holding
 from rooflight.trace.tables import I64, HostKind, Mask, among, distinct, values_at
 from rooflight.trace.timeline import Timeline
 
@@ -159,12 +159,18 @@ def enclosing(timeline: Timeline, rows: I64, among: I64) -> I64:
     when there is none, and for the row -1."""
     host = timeline.host
     result = np.full(rows.size, -1, np.int64)
+    if among.size == 0:
+        return result
     there = np.zeros(len(timeline.threads), bool)
     there[host.thread[among]] = True
     asked = np.flatnonzero(rows >= 0)
     asked = asked[there[host.thread[rows[asked]]]]
     if asked.size:
-        found = Nest(_spans(timeline, among)).innermost(host.thread[rows[asked]], host.start[rows[asked]])
+        at = host.start[rows[asked]]
+        if 2 * asked.size < among.size:
+            # Of what encloses none of a few instants, no nest need be made.
+            among = among[holding(host.start[among], host.end[among], at)]
+        found = Nest(_spans(timeline, among)).innermost(host.thread[rows[asked]], at)
         result[asked] = values_at(among, found, -1)
     return result
 

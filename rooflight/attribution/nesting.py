@@ -15,6 +15,8 @@ from rooflight.trace.tables import I32, I64, distinct, values_at
 
 #: Keys of thread and instant stay below this.
 _FAR = 1 << 62
+#: The coarse clock has two to the power of this many ticks.
+_TICKS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,23 @@ def parents(spans: Spans) -> I64:
 def innermost(spans: Spans, thread: I64 | I32, at: I64) -> I64:
     """For each instant the interval that encloses it, by index; -1 when there is none."""
     return Nest(spans).innermost(thread, at)
+
+
+def holding(start: I64, end: I64, instants: I64) -> I64:
+    """The places of the intervals [start, end) that hold one of the instants."""
+    if instants.size == 0:
+        return np.empty(0, np.int64)
+    ordered = np.sort(instants)
+    # A search per interval is slow where there are a million: most are ruled out by a coarse clock.
+    low, ticks = int(ordered[0]), _TICKS
+    shift = max(0, (int(ordered[-1]) - low).bit_length() - ticks)
+    before = np.searchsorted(ordered, low + (np.arange((1 << ticks) + 1) << shift))
+    first = np.clip((start - low) >> shift, 0, (1 << ticks) - 1)
+    last = np.clip((end - low) >> shift, -1, (1 << ticks) - 1)
+    perhaps = np.flatnonzero(before[last + 1] > before[first])
+    # The first instant from its start on is before its end.
+    following = np.append(ordered, np.iinfo(np.int64).max)[np.searchsorted(ordered, start[perhaps])]
+    return perhaps[following < end[perhaps]]
 
 
 class Nest:

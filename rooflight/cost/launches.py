@@ -8,7 +8,6 @@ in their own args.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -199,18 +198,25 @@ class _Attacher:
         costs is found once, unless it rests on how long they took."""
         key = combined(*self._call_columns(ops), *self._timeline.gpu.name[launched].T)
         first, group = numbered(key)
-        table = np.full((first.size, launched.shape[1]), -1, np.int32)
-        for i, at in enumerate(first.tolist()):
-            with suppress(DurationsDecideError):
-                table[i] = self._places(int(ops[at]), launched[at], untimed(launched.shape[1]))
+        columns = zip(ops[first].tolist(), self._timeline.gpu.name[launched[first]].tolist(), strict=True)
+        places = [self._untimed(op, names) for op, names in columns]
+        table = np.array(places, np.int32).reshape(first.size, launched.shape[1])
         self._index[launched] = table[group]
         timed = table[group, 0] < 0
         self._each(ops[timed], launched[timed])
 
+    def _untimed(self, op: int, names: list[int]) -> list[int]:
+        """Where the costs of an op's kernels stand; -1 where that rests on how long they took."""
+        try:
+            return self._places(op, names, untimed(len(names)))
+        except DurationsDecideError:
+            return [-1] * len(names)
+
     def _each(self, ops: I64, launched: I64) -> None:
         """Ops whose kernels share by duration, one by one."""
         for op, rows in zip(ops.tolist(), launched, strict=True):
-            self._index[rows] = self._places(op, rows, self._length[rows].tolist())
+            names = self._timeline.gpu.name[rows].tolist()
+            self._index[rows] = self._places(op, names, self._length[rows].tolist())
 
     def _costed_ops(self, innermost: I64) -> I64:
         """The op to cost for each innermost op; -1 when an op inside it is costed already."""
@@ -324,10 +330,10 @@ class _Attacher:
         numbers, count = np.unique(seq[seq >= 0], return_counts=True)
         return frozenset(numbers[count > 1].tolist())
 
-    def _places(self, op: int, launched: I64, lengths: list[int]) -> list[int]:
-        """Where the costs of an op's kernels stand, which took ``lengths`` ns."""
+    def _places(self, op: int, kernels: list[int], lengths: list[int]) -> list[int]:
+        """Where the costs of an op's kernels stand, of these names, which took ``lengths`` ns."""
         call, cost = self._call(self._call_key(op))
-        names = [self._kernels[n] for n in self._timeline.gpu.name[launched].tolist()]
+        names = [self._kernels[n] for n in kernels]
         if cost.reason == "dtype_unknown":
             call, cost = self._typed(op, _told_type(names, lengths))
         parts = [(name.family, length) for name, length in zip(names, lengths, strict=True)]

@@ -156,6 +156,6 @@ def recomputed(timeline: Timeline, launch: I64, phase: I8, marks: Mask) -> Mask:
     host = timeline.host
     numbered = (host.kind == HostKind.CPU_OP) & (host.seq >= 0) & (host.fwd_thread <= 0)
     numbered &= ~marks
-    around = enclosing(timeline, launch, np.flatnonzero(numbered | marks))
+    around = enclosing(timeline, np.where(again, launch, -1), np.flatnonzero(numbered | marks))
     forward: Mask = np.append(numbered, False)[around]
     return again & forward

@@ -65,13 +65,15 @@ def _by_kind(
     known = table.known[index] & (length > 0)
     kind = table.kind[group] * len(ORIGINS) + table.origin[index]
     for number in distinct(kind[known]).tolist():
-        here = known & (kind == number)
-        columns = (table.flops[index], table.bytes[index], length, np.ones_like(length))
-        sums = [_sums(np.where(here, column, 0), low, high) for column in columns]
-        bound = _float_sums(np.where(here, table.bound_ns[group], 0.0), low, high)
+        here = np.flatnonzero(known & (kind == number))
+        begin, end = (np.searchsorted(here, border) for border in (low, high))
+        of = index[here]
+        columns = (table.flops[of], table.bytes[of], length[here], np.ones_like(here))
+        sums = [_sums(column, begin, end) for column in columns]
+        bound = _float_sums(table.bound_ns[group[here]], begin, end)
         dtype, matrix = table.kinds[number // len(ORIGINS)]
-        of = (dtype, matrix, ORIGINS[number % len(ORIGINS)])
-        yield [_work(of, *row) for row in zip(*sums, bound, strict=True)]
+        what = (dtype, matrix, ORIGINS[number % len(ORIGINS)])
+        yield [_work(what, *row) for row in zip(*sums, bound, strict=True)]
 
 
 def _work(kind: Kind, flops: int, size: int, ns: int, count: int, bound_ns: float) -> StepWork | None:

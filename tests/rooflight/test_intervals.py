@@ -13,6 +13,7 @@ from rooflight.attribution.intervals import (
     difference,
     intersection,
     measure,
+    parted,
     union,
     union_of,
 )
@@ -41,6 +42,7 @@ def test_set_algebra_is_that_of_instants(a: list[tuple[int, int]], b: list[tuple
     assert points(union_of(x, y)) == instants(a) | instants(b)
     assert points(intersection(x, y)) == instants(a) & instants(b)
     assert points(difference(x, y)) == instants(a) - instants(b)
+    assert [points(part) for part in parted(x, y)] == [instants(a) & instants(b), instants(a) - instants(b)]
     assert measure(x) == len(instants(a))
 
 

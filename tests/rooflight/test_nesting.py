@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rooflight.attribution.nesting import Spans, innermost, parents
+from rooflight.attribution.nesting import Spans, holding, innermost, parents
 
 rows = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 25), st.integers(0, 12)), max_size=14)
 queries = st.lists(st.tuples(st.integers(0, 3), st.integers(-2, 40)), max_size=14)
@@ -34,6 +34,15 @@ def test_the_innermost_is_the_latest_start_then_the_shortest(
         else:
             th, start, dur = table[found]
             assert (th, (start, -dur)) == (thread, max(around))
+
+
+@given(rows, queries, st.sampled_from([1, 1 << 40]))
+def test_what_holds_an_instant_has_begun_and_not_ended(
+    table: list[tuple[int, int, int]], asked: list[tuple[int, int]], unit: int
+) -> None:
+    s, instants = spans(table), [t for _, t in asked]
+    got = holding(s.start * unit, s.end * unit, np.array(instants, np.int64) * unit).tolist()
+    assert got == [i for i, (_, at, dur) in enumerate(table) if any(at <= t < at + dur for t in instants)]
 
 
 @given(rows)
