@@ -13,7 +13,7 @@ from rooflight.protocol import Flag, MemoryPeaks
 from rooflight.trace.counters import MAX_LAUNCHES, CounterRow, CounterRows
 from rooflight.trace.tables import I8, I32, I64, GpuEvents, GpuKind, HostEvents, HostKind, Invalid
 from rooflight.trace.texts import Texts
-from rooflight.trace.timeline import Meta, OpArgs, Timeline
+from rooflight.trace.timeline import MAX_DEVICES, Meta, OpArgs, Timeline
 from rooflight.trace.times import MAX_NS, check_total
 
 K = TypeVar("K")
@@ -21,8 +21,6 @@ Values = dict[str, int]
 #: A time beyond this is an epoch clock's: 1e9 µs, in ns.
 _EPOCH_NS = 10**12
 _CLIP_COUNTED_NS = 1000
-#: One process never drives more.
-MAX_DEVICES = 1024
 
 
 class Interner(dict[K, int]):

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rooflight.errors import Malformed, TooLarge
-from rooflight.trace.builder import MAX_DEVICES
 from rooflight.trace.counters import MAX_LAUNCHES
 from rooflight.trace.tables import GpuKind, HostKind, Invalid
-from rooflight.trace.timeline import Meta, Timeline
+from rooflight.trace.timeline import MAX_DEVICES, Meta, Timeline
 from rooflight.trace.times import MAX_NS, check_total
 
 INT64_MAX = (1 << 63) - 1

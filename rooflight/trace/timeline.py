@@ -56,6 +56,8 @@ class Meta:
         return self.devices[0]
 
 
+#: One process never drives more.
+MAX_DEVICES = 1024
 #: ``OpArgs.source`` of what an execution trace told.
 EXECUTION_TRACE = "execution trace"
 
