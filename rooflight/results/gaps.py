@@ -50,8 +50,8 @@ def gap_columns(
 def _of_device(
     timeline: Timeline, links: Links, device: int, gaps: Gaps, s: Stretches, spans: Sequence[StepSpan]
 ) -> Columns:
-    n = gaps.start.size
-    by_cause = summed_by(s.gap * len(CAUSES) + s.cause, s.end - s.start, n * len(CAUSES)).reshape(n, -1)
+    n, each = gaps.start.size, len(CAUSES)
+    by_cause = summed_by(s.gap * each + s.cause, s.end - s.start, n * each).reshape(n, each)
     first, last = _steps(gaps.start, gaps.end, spans)
     event, host = gaps.event, timeline.host
     return {

@@ -78,6 +78,13 @@ def test_a_gap_is_a_row_of_the_frame() -> None:
     assert (last["first_step"], last["last_step"], last["frame"]) == (1, 1, "")
 
 
+def test_a_device_that_never_waits_has_no_gaps() -> None:
+    """One kernel is all there is: the recording begins and ends with it."""
+    columns = analyze(Recording().kernel("k", 0, 0, 40).timeline()).idle[0]
+    assert {name: len(column) for name, column in columns.items()} == dict.fromkeys(columns, 0)
+    assert {"start_ns", "dur_ns", "cause", *(f"{c}_ns" for c in CAUSES)} <= columns.keys()
+
+
 def test_a_call_is_told_with_the_op_around_it() -> None:
     """The wait [10, 40) is a call inside aten::item [8, 41): of the gap [0, 60) it is sync [8, 41), of
     which the call is open for 30 of 33."""
