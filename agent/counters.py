@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent.sampler.sample import MEASURED, DeviceSample
+from msgspec import to_builtins
+
+from agent.sampler.sample import MEASURED, OCCASIONAL, DeviceSample, Process
+from agent.sampler.throttle import words
+
+#: Of a window; of more, those with most memory.
+MOST_PROCESSES = 32
+MOST_FLAGS = 64
 
 
 @dataclass(slots=True)
@@ -70,25 +77,43 @@ class DeviceWindow:
     state: str = "ok"
     values: dict[str, Value] = field(default_factory=dict)
     energy: Energy = field(default_factory=Energy)
-    throttle: int = 0
+    throttle: int | None = None
+    processes: dict[tuple[int, float | None], Process] = field(default_factory=dict)
     flags: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def add(self, sample: DeviceSample) -> None:
         self.samples += 1
         self.t_end, self.state = sample.t, sample.state
-        self.throttle |= sample.throttle or 0
+        if sample.throttle is not None:
+            self.throttle = (self.throttle or 0) | sample.throttle
         self.energy.add(sample)
-        for name in MEASURED:
+        for name in (*MEASURED, *OCCASIONAL):
             value = getattr(sample, name)
             if value is not None:
                 self.values.setdefault(name, Value()).add(value)
+        for process in sample.processes or ():
+            self._add_process(process)
         for flag in sample.flags:
             key = flag.code, flag.detail
-            self.flags[key] = self.flags.get(key, 0) + 1
+            if key in self.flags or len(self.flags) < MOST_FLAGS:
+                self.flags[key] = self.flags.get(key, 0) + 1
+
+    def _add_process(self, process: Process) -> None:
+        """Each with the most memory that it had."""
+        key = process.pid, process.started
+        before = self.processes.get(key)
+        if before is None or (process.mem or 0) > (before.mem or 0):
+            self.processes[key] = process
+        if len(self.processes) > 2 * MOST_PROCESSES:
+            self.processes = {(p.pid, p.started): p for p in self._largest()}
+
+    def _largest(self) -> list[Process]:
+        return sorted(self.processes.values(), key=lambda p: (-(p.mem or 0), p.pid))[:MOST_PROCESSES]
 
     def window(self) -> dict[str, Any]:
         """The window as it is pushed: identity (uuid, t_start, t_end), then
-        ``field: {min, mean, max, last}``, ``None`` for a field that was never known."""
+        ``field: {min, mean, max, last}``, ``None`` for a field that was never known, and without those that
+        only some devices have."""
         head = {
             "uuid": self.first.uuid,
             "name": self.first.name,
@@ -100,9 +125,13 @@ class DeviceWindow:
             "state": self.state,
             "memory_kind": self.first.memory_kind,
             "throttle_reasons": self.throttle,
+            "throttled_by": words(self.throttle),
             "energy_j": self.energy.joules if self.energy.intervals else None,
         }
         fields = {name: self.values[name].window() if name in self.values else None for name in MEASURED}
+        fields |= {name: self.values[name].window() for name in OCCASIONAL if name in self.values}
+        if self.processes:
+            head["processes"] = [to_builtins(process) for process in self._largest()]
         return {**head, **fields, "flags": [*self._sample_flags(), *self._energy_flags()]}
 
     def _sample_flags(self) -> list[dict[str, Any]]:

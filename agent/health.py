@@ -29,8 +29,30 @@ DCGM: Mapping[str, tuple[str, float, str]] = {
     "mem_used": ("DCGM_FI_DEV_FB_USED", 1 / _MIB, "Framebuffer memory used (in MiB)."),
     "mem_free": ("DCGM_FI_DEV_FB_FREE", 1 / _MIB, "Framebuffer memory free (in MiB)."),
     "mem_reserved": ("DCGM_FI_DEV_FB_RESERVED", 1 / _MIB, "Framebuffer memory reserved (in MiB)."),
-}
-_COUNTERS = frozenset({"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"})
+    "fan_pct": ("DCGM_FI_DEV_FAN_SPEED", 1, "Fan speed (in %)."),
+    "mem_temp_c": ("DCGM_FI_DEV_MEMORY_TEMP", 1, "Memory temperature (in C)."),
+    "throttle": ("DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", 1, "What limits the clocks (bit mask of NVML)."),
+    "pcie_tx_bytes_per_s": ("DCGM_FI_PROF_PCIE_TX_BYTES", 1, "Sent over PCIe (in bytes per second)."),
+    "pcie_rx_bytes_per_s": ("DCGM_FI_PROF_PCIE_RX_BYTES", 1, "Received over PCIe (in bytes per second)."),
+    "nvlink_tx_bytes_per_s": ("DCGM_FI_PROF_NVLINK_TX_BYTES", 1, "Sent over NVLink (in bytes per second)."),
+    "nvlink_rx_bytes_per_s": (
+        "DCGM_FI_PROF_NVLINK_RX_BYTES", 1, "Received over NVLink (in bytes per second)."
+    ),
+    "ecc_corrected_volatile": (
+        "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", 1, "Corrected errors since the driver was loaded."
+    ),
+    "ecc_uncorrected_volatile": (
+        "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", 1, "Uncorrected errors since the driver was loaded."
+    ),
+    "ecc_corrected_aggregate": ("DCGM_FI_DEV_ECC_SBE_AGG_TOTAL", 1, "Corrected errors of the device's life."),
+    "ecc_uncorrected_aggregate": (
+        "DCGM_FI_DEV_ECC_DBE_AGG_TOTAL", 1, "Uncorrected errors of the device's life."
+    ),
+}  # fmt: skip
+_COUNTERS = frozenset(
+    {"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"}
+    | {f"DCGM_FI_DEV_ECC_{kind}_{span}_TOTAL" for kind in ("SBE", "DBE") for span in ("VOL", "AGG")}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,13 @@ from agent.spool import Spool
 
 #: A driver may be loaded, or a device plugged in, after the agent.
 LOOK_S = 60.0
+#: Each waits 20 ms for NVML: a look stays well within its second.
+PCIE_CALLS = 4
+
+
+def open_devices() -> Source:
+    """The devices of this host; :class:`NoDriverError` says why there are none."""
+    return open_nvml(pcie_calls=PCIE_CALLS)
 
 
 @dataclass
@@ -26,7 +33,7 @@ class SamplingLoop:
     host: str
     interval_s: float
     window_s: float
-    open: Callable[[], Source] = open_nvml
+    open: Callable[[], Source] = open_devices
     latest: list[DeviceSample] = field(default_factory=list)
     statement: str | None = None
     taken: int = 0

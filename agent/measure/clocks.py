@@ -6,7 +6,7 @@ import os
 import statistics
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 
@@ -14,30 +14,12 @@ from agent.device import Device
 from agent.sampler.nvml import NoDriverError, open_nvml
 from agent.sampler.sample import DeviceSample
 from agent.sampler.thread import Source
+from agent.sampler.throttle import POWER_CAP, SET_CLOCKS, SLOWDOWNS, reasons
 from rooflight.protocol import Clock
 
 INTERVAL_S = 0.25
 CPUS = Path("/sys/devices/system/cpu")
 CPUINFO = Path("/proc/cpuinfo")
-
-#: NVML's reasons for a clock below the highest (nvml.h, nvmlClocksEventReasons).  Idle and what an
-#: administrator set are none of them; the power cap is where a busy device belongs.
-POWER_CAP = {0x4: "power cap"}
-SLOWDOWNS = {
-    0x8: "hardware slowdown",
-    0x20: "thermal slowdown by the driver",
-    0x40: "thermal slowdown by the hardware",
-    0x80: "power brake",
-}
-SET_CLOCKS = {0x2: "clocks set by an administrator", 0x10: "clocks bound to those of another GPU"}
-
-
-def reasons(masks: Iterable[int | None], names: Mapping[int, str]) -> list[str]:
-    """The reasons among ``names`` that any of the samples' bit masks holds."""
-    seen = 0
-    for mask in masks:
-        seen |= mask or 0
-    return [name for bit, name in names.items() if seen & bit]
 
 
 def clock(mhz: Iterable[float | None]) -> Clock | None:

@@ -52,6 +52,10 @@ class Losses:
         known = self._at(index)
         return known is not None and known.lost_since is not None and t < known.retry_at
 
+    def due(self, t: float) -> bool:
+        """Whether a lost device is to be tried again."""
+        return any(k.lost_since is not None and t >= k.retry_at for k in self._known.values())
+
     def nameless(self, index: int, t: float) -> list[DeviceSample]:
         """No UUID could be read: nothing to add for a device that we know (:meth:`absent` shows it);
         one never seen is shown by its index."""

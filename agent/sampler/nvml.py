@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
+from agent.sampler.fields import Fields
 from agent.sampler.host import Host
 from agent.sampler.losses import Losses
 from agent.sampler.sample import DeviceSample, Process
+from agent.sampler.turns import Turns
 from agent.sampler.values import is_percent, number
 
 NO_DRIVER = "no NVIDIA driver found: no telemetry was recorded"
@@ -31,18 +33,32 @@ class _GpuLostError(Exception):
 
 @dataclass
 class Nvml:
-    """An open NVML session; use :func:`open_nvml`."""
+    """An open NVML session; use :func:`open_nvml`.
+
+    ``pcie_calls`` is how many of NVML's questions for the PCIe throughput, each of which waits 20 ms, one
+    look may put; devices and directions take turns.  They are put where the driver has no counters of it.
+    """
 
     library: ModuleType
     host: Host = field(default_factory=Host)
     losses: Losses = field(default_factory=Losses)
+    pcie_calls: int = 0
+    _fields: Fields = field(init=False)
+    _turns: Turns = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._fields, self._turns = Fields(self.library), Turns(self.pcie_calls)
 
     def sample(self, t: float) -> list[DeviceSample]:
         """One sample of every device and MIG instance at host time ``t``, lost ones included."""
-        count = self._ask("nvmlDeviceGetCount") or 0
-        self.losses.counted(count)
+        if self.losses.due(t):
+            self._reopen()
+        self._turns.begin()
+        count = self._ask("nvmlDeviceGetCount")
+        if count is not None:
+            self.losses.counted(count)
         samples: list[DeviceSample] = []
-        for index in range(count):
+        for index in range(count or 0):
             if not self.losses.resting(index, t):
                 samples += self._device(index, t)
         return samples + self.losses.absent({s.uuid for s in samples}, t)
@@ -50,6 +66,12 @@ class Nvml:
     def close(self) -> None:
         """End the session; the driver may be gone by then."""
         self._ask("nvmlShutdown")
+
+    def _reopen(self) -> None:
+        """A session sees the devices that were there when it began: one that returned, or a driver that
+        was loaded anew, takes another."""
+        self._ask("nvmlShutdown")
+        self._ask("nvmlInit")
 
     def driver_version(self) -> str | None:
         """The driver's version, ``None`` when it does not tell."""
@@ -125,8 +147,28 @@ class Nvml:
         energy = self._field(sample, "energy", "nvmlDeviceGetTotalEnergyConsumption", handle)
         sample.energy_mj = _count(energy)
         sample.throttle = self._throttle(handle)
+        self._numbered(handle, sample)
         self._memory(handle, sample)
         self._processes(handle, sample)
+
+    def _numbered(self, handle: Any, sample: DeviceSample) -> None:
+        answers = self._ask("nvmlDeviceGetFieldValues", handle, self._fields.questions())
+        if answers is not None:
+            if self._fields.lost(answers):
+                raise _GpuLostError
+            self._fields.fill(sample, answers)
+        directions = {"pcie_tx_bytes_per_s": self.library.NVML_PCIE_UTIL_TX_BYTES,
+                      "pcie_rx_bytes_per_s": self.library.NVML_PCIE_UTIL_RX_BYTES}  # fmt: skip
+        for name, direction in directions.items():
+            if not self._fields.counts(sample.uuid, name):
+                setattr(sample, name, self._pcie(handle, sample, direction))
+
+    def _pcie(self, handle: Any, sample: DeviceSample, direction: int) -> int | None:
+        """The rate of 20 ms.  NVML says KB; 1024 bytes are meant by those of NVLink, and taken here."""
+        if not self._turns.take((sample.uuid, direction)):
+            return None
+        rate = number(self._ask("nvmlDeviceGetPcieThroughput", handle, direction), narrow=True)
+        return None if rate is None else int(rate) * 1024
 
     def _utilisation(self, handle: Any, sample: DeviceSample) -> None:
         rates = self._field(sample, "utilisation", "nvmlDeviceGetUtilizationRates", handle)
@@ -162,23 +204,26 @@ class Nvml:
 
     def _processes(self, handle: Any, sample: DeviceSample) -> None:
         rows = self._ask("nvmlDeviceGetComputeRunningProcesses", handle)
+        if rows is None:  # drivers before 510 have its second version only
+            rows = self._ask("nvmlDeviceGetComputeRunningProcesses_v2", handle)
         if rows is None:
             return
-        sample.processes = [self._process(row) for row in rows]
+        sample.processes = [self._process(row, sample.t) for row in rows]
         foreign = sum(process.name is None for process in sample.processes)
         if foreign:
             sample.flag("pid_foreign_namespace", "pids of another namespace, kept as numbers", foreign)
         if sample.mem_used is not None:
             sample.mem_unaccounted = sample.mem_used - sum(p.mem or 0 for p in sample.processes)
 
-    def _process(self, row: Any) -> Process:
+    def _process(self, row: Any, t: float) -> Process:
         instance = number(row.gpuInstanceId, narrow=True)
-        return Process(
-            int(row.pid),
-            self.host.process_name(int(row.pid)),
-            _count(row.usedGpuMemory),
-            None if instance is None else int(instance),
-        )
+        process = Process(int(row.pid), mem=_count(row.usedGpuMemory))
+        process.gpu_instance_id = None if instance is None else int(instance)
+        found = self.host.process(process.pid, t)
+        if found is not None:
+            process.name, process.uid, process.user = found.name, found.uid, found.user
+            process.started = found.started
+        return process
 
     def _throttle(self, handle: Any) -> int | None:
         reasons = self._ask("nvmlDeviceGetCurrentClocksEventReasons", handle)
@@ -226,11 +271,11 @@ class Nvml:
             if e.value == self.library.NVML_ERROR_GPU_IS_LOST:
                 raise _GpuLostError from e
             return None
-        except UnicodeDecodeError:
+        except (UnicodeDecodeError, self.library.NVMLLibraryMismatchError):
             return None
 
 
-def open_nvml(host: Host | None = None) -> Nvml:
+def open_nvml(host: Host | None = None, *, pcie_calls: int = 0) -> Nvml:
     """Load NVML and start a session; :class:`NoDriverError` says in a sentence why there is none."""
     try:
         import pynvml
@@ -242,7 +287,7 @@ def open_nvml(host: Host | None = None) -> Nvml:
         if e.value in (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_DRIVER_NOT_LOADED):
             raise NoDriverError(NO_DRIVER) from e
         raise NoDriverError(f"the NVIDIA driver refused ({e}): no telemetry was recorded") from e
-    return Nvml(pynvml, host or Host())
+    return Nvml(pynvml, host or Host(), pcie_calls=pcie_calls)
 
 
 def _count(value: Any) -> int | None:

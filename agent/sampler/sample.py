@@ -21,16 +21,34 @@ MEASURED = (
     "sm_clock_mhz",
     "mem_clock_mhz",
 )
+#: Measured values that only some devices or hosts have: where unknown, a window leaves them out.
+OCCASIONAL = (
+    "mem_temp_c",
+    "mem_unaccounted",
+    "pcie_tx_bytes_per_s",
+    "pcie_rx_bytes_per_s",
+    "nvlink_tx_bytes_per_s",
+    "nvlink_rx_bytes_per_s",
+    "ecc_corrected_volatile",
+    "ecc_uncorrected_volatile",
+    "ecc_corrected_aggregate",
+    "ecc_uncorrected_aggregate",
+)
 
 
 class Process(Struct):
-    """A process on a device.  ``pid`` as the driver tells it; ``name`` is ``None`` when the pid belongs to
-    another namespace; ``mem`` in bytes."""
+    """A process on a device.  ``pid`` as the driver tells it; ``name``, ``uid``, ``user`` and ``started``
+    (seconds since the epoch) are ``None`` when the pid belongs to another namespace; ``mem`` in bytes.
+
+    A pid is used again: ``pid`` and ``started`` together are one process."""
 
     pid: int
     name: str | None = None
     mem: int | None = None
     gpu_instance_id: int | None = None
+    uid: int | None = None
+    user: str | None = None
+    started: float | None = None
 
 
 class DeviceSample(Struct):
@@ -39,7 +57,10 @@ class DeviceSample(Struct):
     ``t`` is the host's clock in seconds since the epoch.  ``util_pct`` is the share of time in which a
     kernel ran, ``mem_activity_pct`` that in which memory was accessed (not how full it is).  Memory in
     bytes; ``mem_used`` leaves out what the driver reserves unless a flag says so.  ``energy_mj`` is the
-    driver's counter in millijoules, ``throttle`` its bit mask of clock limits.
+    driver's counter in millijoules, ``throttle`` its bit mask of clock limits.  Rates of PCIe and NVLink
+    (over all its links) are means since the look before; what PCIe carries for the protocol may be part of
+    them.  ECC counts are errors of the memory since the driver was loaded (``volatile``) and of the device's
+    life (``aggregate``).
     """
 
     uuid: str | None
@@ -65,6 +86,15 @@ class DeviceSample(Struct):
     throttle: int | None = None
     processes: list[Process] | None = None
     mem_unaccounted: int | None = None
+    mem_temp_c: float | None = None
+    pcie_tx_bytes_per_s: int | None = None
+    pcie_rx_bytes_per_s: int | None = None
+    nvlink_tx_bytes_per_s: int | None = None
+    nvlink_rx_bytes_per_s: int | None = None
+    ecc_corrected_volatile: int | None = None
+    ecc_uncorrected_volatile: int | None = None
+    ecc_corrected_aggregate: int | None = None
+    ecc_uncorrected_aggregate: int | None = None
     flags: list[Flag] = field(default_factory=list)
 
     def flag(self, code: str, detail: str, count: int | None = None) -> None:

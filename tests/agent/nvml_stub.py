@@ -29,7 +29,7 @@ scenario = pathlib.Path(os.environ["ROOFLIGHT_NVML_SCENARIO"])
 ticks = msgspec.json.decode(sys.stdin.buffer.read())
 scenario.write_text(ticks[0][1])
 try:
-    nvml = open_nvml(Host(pathlib.Path(sys.argv[1])))
+    nvml = open_nvml(Host(pathlib.Path(sys.argv[1])), pcie_calls=4)
 except NoDriverError as e:
     sys.exit(str(e))
 samples = []
@@ -72,11 +72,22 @@ class StubNvml:
         return json.loads(done.stdout)["samples"]
 
 
-def compile_stub(folder: Path) -> StubNvml:
+def compile_stub(folder: Path, *flags: str) -> StubNvml:
     """Build libnvidia-ml.so.1 into ``folder``."""
     library = folder / "libnvidia-ml.so.1"
     compiler = shutil.which("gcc") or shutil.which("cc") or "cc"
-    command = [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(library), str(SOURCE)]
+    command = [
+        compiler,
+        "-shared",
+        "-fPIC",
+        "-O1",
+        "-Wall",
+        "-Werror",
+        *flags,
+        "-o",
+        str(library),
+        str(SOURCE),
+    ]
     subprocess.run(command, check=True, capture_output=True, timeout=60)
     return StubNvml(folder)
 

@@ -4,6 +4,12 @@
  * index, `INDEX/INSTANCE` for a MIG instance, or `-` for the library; CODE is the nvmlReturn_t; VALUES are
  * numbers, or a text up to the end of the line.  A call that has no line is not supported (3).  The file is
  * read anew by every nvmlDeviceGetCount, so that a test can move on to the next moment.
+ *
+ * A device that once answered that it is lost (15) stays lost until the session is opened anew.
+ * Compiled with OLD_DRIVER it lacks the calls of newer drivers.
+ *
+ * A numbered field is asked as `field:ID`, for all links as `field:ID:all`; its values are the number and the
+ * type (3 when left out), and the time in microseconds.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,11 +21,14 @@
 #define NOT_FOUND 6
 #define INSUFFICIENT_SIZE 7
 #define DRIVER_NOT_LOADED 9
+#define GPU_IS_LOST 15
+#define DEVICES 64
 
 typedef unsigned long long u64;
 
 static char lines[LINES][WIDTH];
 static int n_lines;
+static char lost[DEVICES];
 
 static int load(void) {
     const char *path = getenv("ROOFLIGHT_NVML_SCENARIO");
@@ -42,10 +51,21 @@ static void device_of(const void *handle, char *out, size_t size) {
         snprintf(out, size, "%lu/%lu", id % 1000 - 1, id / 1000 - 1);
 }
 
+static int found(const char *device, const char *function, const char **values);
+
 /* The code of a call; `values` is set to the rest of its line. */
 static int answer(const void *handle, const char *function, const char **values) {
-    char device[32], prefix[WIDTH];
+    char device[32];
     device_of(handle, device, sizeof device);
+    unsigned long index = (unsigned long)handle % 1000 - 1;
+    if (handle && lost[index % DEVICES]) return GPU_IS_LOST;
+    int code = found(device, function, values);
+    if (handle && code == GPU_IS_LOST) lost[index % DEVICES] = 1;
+    return code;
+}
+
+static int found(const char *device, const char *function, const char **values) {
+    char prefix[WIDTH];
     snprintf(prefix, sizeof prefix, "%s %s ", device, function);
     for (int i = 0; i < n_lines; i++) {
         if (strncmp(lines[i], prefix, strlen(prefix)) != 0) continue;
@@ -86,6 +106,7 @@ int nvmlInitWithFlags(unsigned flags) {
     u64 ignored;
     int code = load();
     if (code) return code;
+    memset(lost, 0, sizeof lost);
     code = numbers(NULL, "nvmlInitWithFlags", &ignored, 0);
     return code == NOT_SUPPORTED ? 0 : code;
 }
@@ -158,10 +179,41 @@ int nvmlDeviceGetMemoryInfo_v2(void *device, u64 *out) {
     return numbers(device, "nvmlDeviceGetMemoryInfo_v2", out + 1, 4);
 }
 
+int nvmlDeviceGetPcieThroughput(void *device, int counter, unsigned *out) {
+    return one_u32(device, counter == 0 ? "nvmlDeviceGetPcieThroughput:tx" : "nvmlDeviceGetPcieThroughput:rx", out);
+}
+
+#ifndef OLD_DRIVER
+struct field { unsigned id, scope; long long timestamp, latency; unsigned type, code; u64 value; };
+
+int nvmlDeviceGetFieldValues(void *device, int n, struct field *fields) {
+    u64 ignored;
+    int code = numbers(device, "nvmlDeviceGetFieldValues", &ignored, 0);
+    if (code && code != NOT_SUPPORTED) return code;
+    for (int i = 0; i < n; i++) {
+        struct field *f = &fields[i];
+        const char *values;
+        char name[64], *end;
+        snprintf(name, sizeof name, "field:%u%s", f->id, f->scope == 0xffffffffu ? ":all" : "");
+        f->code = (unsigned)answer(device, name, &values);
+        if (f->code) continue;
+        f->value = strtoull(values, &end, 10);
+        u64 type = strtoull(end, (char **)&values, 10);
+        f->type = values == end ? 3 : (unsigned)type;
+        f->timestamp = strtoll(values, NULL, 10);
+    }
+    return 0;
+}
+
+#define PROCESSES nvmlDeviceGetComputeRunningProcesses_v3
+#else
+#define PROCESSES nvmlDeviceGetComputeRunningProcesses_v2
+#endif
+
 struct process { unsigned pid; u64 memory; unsigned gpu_instance, compute_instance; };
 
 /* VALUES are triples: pid, bytes, GPU instance. */
-int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, struct process *out) {
+int PROCESSES(void *device, unsigned *count, struct process *out) {
     const char *values;
     int code = answer(device, "nvmlDeviceGetComputeRunningProcesses", &values);
     if (code) return code;

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
-from agent.counters import Windows
-from agent.sampler.sample import DeviceSample
+from agent.counters import MOST_FLAGS, MOST_PROCESSES, Windows
+from agent.sampler.sample import DeviceSample, Process
 from agent.sampler.thread import Sampling
 from agent.sampler.values import is_blank
 
@@ -59,6 +60,43 @@ def test_a_counter_that_went_backwards_is_a_gap() -> None:
 
 def test_energy_that_nothing_tells_is_unknown() -> None:
     assert window(at(0), at(1))["energy_j"] is None
+
+
+def test_what_only_some_devices_have_is_left_out_where_it_is_unknown() -> None:
+    got = window(at(0, nvlink_tx_bytes_per_s=100), at(1, nvlink_tx_bytes_per_s=300))
+    assert got["nvlink_tx_bytes_per_s"] == {"min": 100, "mean": 200.0, "max": 300, "last": 300}
+    assert "pcie_tx_bytes_per_s" not in got
+
+
+def test_throttling_is_told_in_words() -> None:
+    got = window(at(0, throttle=0x4), at(1, throttle=0x40 | 0x800))
+    assert got["throttle_reasons"] == 0x844
+    assert got["throttled_by"] == ["power cap", "thermal slowdown by the hardware", "0x800"]
+    assert (window(at(0, throttle=0))["throttled_by"], window(at(0))["throttled_by"]) == ([], None)
+
+
+def test_processes_of_a_window_are_told_apart_by_start_and_bounded() -> None:
+    def running(*rows: tuple[int, float, int]) -> list[Process]:
+        return [Process(pid, mem=mem, started=started) for pid, started, mem in rows]
+
+    got = window(
+        at(0, processes=running((7, 1.0, 50), (8, 1.0, 10))),
+        at(1, processes=running((7, 1.0, 20), (8, 2.0, 30))),
+    )
+    rows: Any = got["processes"]
+    assert [(p["pid"], p["started"], p["mem"]) for p in rows] == [(7, 1.0, 50), (8, 2.0, 30), (8, 1.0, 10)]
+    many = window(*(at(t, processes=running(*((p, 1.0, p + 100 * t) for p in range(100)))) for t in range(3)))
+    kept: Any = many["processes"]
+    assert [p["mem"] for p in kept] == [200 + p for p in range(99, 99 - MOST_PROCESSES, -1)]
+    assert "processes" not in window(at(0))
+
+
+def test_flags_of_a_window_are_bounded() -> None:
+    samples = [at(t) for t in range(3 * MOST_FLAGS)]
+    for t, sample in enumerate(samples):
+        sample.flag("out_of_range", f"utilisation (device 0): {101 + t}")
+    flags: Any = window(*samples)["flags"]
+    assert len([f for f in flags if f["code"] == "out_of_range"]) == MOST_FLAGS
 
 
 def test_devices_have_windows_of_their_own_and_the_next_window_starts_anew() -> None:

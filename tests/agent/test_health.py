@@ -29,6 +29,26 @@ def test_devices_have_dcgms_names_and_units() -> None:
     }
 
 
+def test_links_and_errors_have_dcgms_names_too() -> None:
+    sample = DeviceSample(
+        "GPU-1",
+        0.0,
+        nvlink_tx_bytes_per_s=5,
+        pcie_rx_bytes_per_s=6,
+        ecc_uncorrected_aggregate=7,
+        throttle=0x44,
+    )
+    page = text("h", [], [sample])
+    assert {name.partition("{")[0]: value for name, value in _lines(page).items()} == {
+        "DCGM_FI_PROF_NVLINK_TX_BYTES": "5",
+        "DCGM_FI_PROF_PCIE_RX_BYTES": "6",
+        "DCGM_FI_DEV_ECC_DBE_AGG_TOTAL": "7",
+        "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS": "68",
+    }
+    assert "# TYPE DCGM_FI_DEV_ECC_DBE_AGG_TOTAL counter" in page
+    assert "# TYPE DCGM_FI_PROF_NVLINK_TX_BYTES gauge" in page
+
+
 def test_what_is_not_known_has_no_line_and_zero_has_one() -> None:
     samples = [DeviceSample("GPU-1", 0.0, index=0, util_pct=0.0), DeviceSample("GPU-2", 0.0, index=1)]
     page = text("h", [], samples)
