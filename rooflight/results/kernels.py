@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import msgspec
@@ -20,7 +20,7 @@ from rooflight.regimes.limiter import Launch, limiter
 from rooflight.results.rows import Work, cut, table_row
 from rooflight.roofline.groups import Group
 from rooflight.trace.tables import GpuKind, Mask
-from rooflight.trace.timeline import DeviceProperties, Timeline
+from rooflight.trace.timeline import DeviceProperties, LaunchShape, Timeline
 
 #: The largest number of a row (:class:`rooflight.protocol.Kernel`).
 _MOST = 2**63 - 1
@@ -46,6 +46,7 @@ class _Device:
     sm_count: int | None = None
     compute: str = ""
     limits: Limits | None = None
+    _rooms: dict[tuple[int, int, int], Occupancy | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, told: DeviceProperties | None) -> Self:
@@ -53,6 +54,15 @@ class _Device:
             return cls()
         limits = limits_on(told.compute, told.limits) if told.compute is not None else None
         return cls(told.sm_count, told.compute or "", limits)
+
+    def occupancy(self, shape: LaunchShape | None) -> Occupancy | None:
+        """That of a launch; thousands of groups ask for few sizes of a block."""
+        if self.limits is None or shape is None or not shape.block or shape.registers is None:
+            return None
+        asked = math.prod(shape.block), shape.registers, shape.shared_memory or 0
+        if asked not in self._rooms:
+            self._rooms[asked] = occupancy(self.compute, *asked, self.limits)
+        return self._rooms[asked]
 
 
 def _verdict(timeline: Timeline, g: Group, communication: bool, roofs: Roofs, device: _Device) -> Verdict:
@@ -88,16 +98,8 @@ def _launch(timeline: Timeline, g: Group, roofs: Roofs, device: _Device) -> Laun
         registers=shape.registers if shape else None,
         shared_bytes=shape.shared_memory if shape else None,
         sm_count=device.sm_count or roofs.sm_count,
-        room=_occupancy(g, device),
+        room=device.occupancy(shape),
     )
-
-
-def _occupancy(g: Group, device: _Device) -> Occupancy | None:
-    shape = g.shape
-    if device.limits is None or shape is None or not shape.block or shape.registers is None:
-        return None
-    threads, shared = math.prod(shape.block), shape.shared_memory or 0
-    return occupancy(device.compute, threads, shape.registers, shared, device.limits)
 
 
 def kernel_rows(

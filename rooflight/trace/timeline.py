@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import msgspec
 import numpy as np
@@ -101,16 +101,17 @@ class OpArgs:
         return tuple(found) if isinstance(found, list) else ()
 
 
-_Sizes = tuple[int, ...] | None
+_Size = Annotated[int, msgspec.Meta(ge=0)]
+_Sizes = Annotated[tuple[_Size, ...], msgspec.Meta(max_length=3)]
 
 
-class LaunchShape(msgspec.Struct, frozen=True, gc=False):
+class LaunchShape(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
     """The launch geometry of a kernel; an absent figure is ``None``."""
 
-    grid: tuple[int, ...] | None = None
-    block: tuple[int, ...] | None = None
-    registers: int | None = None
-    shared_memory: int | None = None
+    grid: _Sizes | None
+    block: _Sizes | None
+    registers: _Size | None
+    shared_memory: _Size | None
 
 
 @dataclass(frozen=True)
@@ -195,8 +196,7 @@ class Timeline:
         """The launch geometry at this place of :attr:`shapes`."""
         text = b"[" + self.shapes[index] + b"]"
         with suppress(msgspec.DecodeError, RecursionError):
-            sizes, block_sizes, *counts = _SHAPE.decode(text)
-            return LaunchShape(_sizes(sizes), _sizes(block_sizes), *map(_count, counts))
+            return _SHAPE.decode(text)
         values = _value(text)
         grid, block, registers, shared = values if len(values) == 4 else (None,) * 4
         return LaunchShape(_triple(grid), _triple(block), _count(registers), _count(shared))
@@ -224,14 +224,7 @@ class Timeline:
 
 
 #: A launch geometry as the profiler writes it; any other is looked at value by value.
-_SHAPE: msgspec.json.Decoder[tuple[_Sizes, _Sizes, int | None, int | None]] = msgspec.json.Decoder(
-    tuple[_Sizes, _Sizes, int | None, int | None]
-)
-
-
-def _sizes(values: _Sizes) -> _Sizes:
-    known = values is not None and len(values) <= 3 and min(values, default=0) >= 0
-    return values if known else None
+_SHAPE = msgspec.json.Decoder(LaunchShape)
 
 
 def _triple(values: Any) -> tuple[int, ...] | None:

@@ -21,7 +21,7 @@ UNROLLED = "void at::native::unrolled_elementwise_kernel<at::native::"
 ADD = (
     f"{PREFIX}CUDAFunctor_add<float>, at::detail::Array<char*, 3> >(int, at::native::CUDAFunctor_add<float>)"
 )
-SHAPE = LaunchShape((1024, 1, 1), (128, 1, 1))
+SHAPE = LaunchShape((1024, 1, 1), (128, 1, 1), None, None)
 #: 1,024 blocks of 128 threads with 4 elements each.
 ELEMENTS = 1024 * 128 * 4
 
@@ -77,7 +77,7 @@ def test_what_they_leave_open_stays_unknown(name: str) -> None:
 
 
 def test_a_launch_without_a_grid_tells_nothing() -> None:
-    assert from_grid(classify(ADD), LaunchShape(None, (128, 1, 1))) is None
+    assert from_grid(classify(ADD), LaunchShape(None, (128, 1, 1), None, None)) is None
 
 
 def events(name: str) -> list[dict[str, object]]:
