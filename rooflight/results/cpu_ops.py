@@ -17,7 +17,7 @@ from rooflight.cost.model import MODELLED, Cost
 from rooflight.protocol import Kernel, Roofs
 from rooflight.regimes.kernels import KernelFacts, Verdict, kernel_regime
 from rooflight.results.exclusive import Exclusive, with_exclusive
-from rooflight.results.rows import Work, cut, table_row
+from rooflight.results.rows import Spread, Work, cut, spreads, table_row
 from rooflight.roofline import bounds
 from rooflight.trace.tables import I64, HostKind
 from rooflight.trace.timeline import Timeline
@@ -161,17 +161,17 @@ def _op(timeline: Timeline, row: int, cost: Cost, self_ns: list[int], roofs: Roo
 def op_rows(ops: Sequence[CpuOp], own: Exclusive, *, steps: bool) -> list[Kernel]:
     """The rows as those of kernels, largest self time first; ``own`` is the time of each in the spans."""
     total = sum(o.total_ns for o in ops)
-    rows = [_row(o, total) for o in ops]
+    rows = [_row(o, s, total) for o, s in zip(ops, spreads([o.self_ns for o in ops]), strict=True)]
     with_exclusive(rows, range(len(rows)), own, steps=steps)
     return sorted(rows, key=lambda k: (-k.time_us, k.name, k.input_dims or ""))
 
 
-def _row(o: CpuOp, total: int) -> Kernel:
+def _row(o: CpuOp, spread: Spread, total: int) -> Kernel:
     count = int(o.self_ns.size)
     flops, size = (None if n is None else n * count for n in (o.cost.flops, o.cost.bytes))
     limit = o.bound.bound_ns
     whole = None if limit is None else limit * count
-    row = table_row(o.self_ns, total, Work(flops, size, limit, whole, o.t_ns, o.bound.ai))
+    row = table_row(spread, total, Work(flops, size, limit, whole, o.t_ns, o.bound.ai))
     row.name = row.short_name = row.op = o.name
     row.kind, row.device = "op", "cpu"
     row.family, row.dtype = o.cost.family, o.cost.dtype

@@ -17,7 +17,7 @@ from rooflight.kernels import MATRIX_FAMILIES
 from rooflight.protocol import Kernel, Roofs
 from rooflight.regimes.kernels import KernelFacts, Verdict, kernel_regime
 from rooflight.regimes.limiter import Launch, limiter
-from rooflight.results.rows import Work, cut, table_row
+from rooflight.results.rows import Spread, Work, cut, spreads, table_row
 from rooflight.roofline.groups import Group
 from rooflight.trace.tables import GpuKind, Mask
 from rooflight.trace.timeline import DeviceProperties, LaunchShape, Timeline
@@ -115,7 +115,8 @@ def kernel_rows(
     """
     total = sum(g.total_ns for g in groups)
     paths = ModulePaths(timeline)
-    rows = [_row(timeline, g, v, total) for g, v in zip(groups, regimes, strict=True)]
+    told = zip(groups, regimes, spreads([g.durations for g in groups]), strict=True)
+    rows = [_row(timeline, g, verdict, spread, total) for g, verdict, spread in told]
     for i, cause in above.items():
         reasons = (rows[i].cost_reason, f"faster than the datasheet allows: {cause}")
         rows[i].above_peak, rows[i].cost_reason = True, "; ".join(filter(None, reasons))
@@ -128,16 +129,16 @@ def kernel_rows(
     return [rows[i] for i in order], place
 
 
-def _place(row: Kernel) -> tuple[float, tuple[str, ...]]:
+def _place(row: Kernel) -> tuple[float, *tuple[str, ...]]:
     """Its place in the table: by time, of equals by what it is, never by its place in the file."""
-    what = (row.name, row.op, row.module, row.input_dims, row.input_types, row.device, row.kind)
-    return -row.time_us, tuple(text or "" for text in what)
+    inputs = row.input_dims or "", row.input_types or ""
+    return -row.time_us, row.name, row.op or "", row.module or "", *inputs, row.device, row.kind
 
 
-def _row(timeline: Timeline, g: Group, verdict: Verdict, total: int) -> Kernel:
+def _row(timeline: Timeline, g: Group, verdict: Verdict, spread: Spread, total: int) -> Kernel:
     ai = None if g.flops is None or not g.bytes else g.flops / g.bytes
     work = Work(g.flops, g.bytes, g.bound.bound_ns, g.total_bound_ns, g.t_ns, ai)
-    row = table_row(g.durations, total, work)
+    row = table_row(spread, total, work)
     row.name, row.short_name, row.family = g.name.name, g.name.short_name, g.name.family
     row.kind, row.device = _KINDS[g.kind], timeline.device_keys[g.device]
     row.op, row.module, row.dtype = g.op, g.module, g.work.dtype

@@ -9,10 +9,9 @@ from msgspec import Struct
 
 from rooflight.protocol import Kernel
 from rooflight.trace.tables import I64
-from rooflight.units import pct, us
+from rooflight.units import pct, us, us_of_each
 
 BINS = 12
-_FEW = 64
 _MAX_TEXT = 4096
 
 
@@ -27,25 +26,72 @@ class Work(Struct, frozen=True, gc=False):
     ai: float | None
 
 
-def table_row(durations: I64, total_ns: int, work: Work) -> Kernel:
-    """A row with its figures and no name yet; ``durations`` in ns, shortest first, ``total_ns`` of the
-    whole table."""
-    # A few numbers are counted faster one by one.
-    values = durations.tolist() if durations.size <= _FEW else durations
-    time, count = int(sum(values) if isinstance(values, list) else durations.sum()), len(values)
-    low, high = int(values[0]), int(values[-1])
-    p50, p95, p99 = (percentile(values, p) for p in (50, 95, 99)) if high > low else (low, low, low)
-    limit, total_limit = work.bound_ns, work.total_bound_ns
+class Spread(Struct, frozen=True, gc=False):
+    """The launches of a row: how many, their times in µs, and counts in equal bins from the shortest to the
+    longest, none where all are as long; ``time_ns`` is the sum."""
+
+    count: int
+    time_ns: int
+    min_us: float
+    p50_us: float
+    p95_us: float
+    p99_us: float
+    max_us: float
+    histogram: list[int]
+
+
+def spreads(durations: Sequence[I64]) -> list[Spread]:
+    """The spread of each row's launches, of which it has one at least; ns, shortest first."""
+    if not durations:
+        return []
+    ordered, count = np.concatenate(durations), np.array([d.size for d in durations])
+    end = np.cumsum(count)
+    first = end - count
+    low, high = ordered[first], ordered[end - 1]
+    columns = (
+        count.tolist(),
+        np.add.reduceat(ordered, first).tolist(),
+        us_of_each(low),
+        *(us_of_each(_percentiles(ordered, first, count, p)) for p in (50, 95, 99)),
+        us_of_each(high),
+        _histograms(ordered, count, low, high),
+    )
+    return [Spread(*row) for row in zip(*columns, strict=True)]
+
+
+def _percentiles(ordered: I64, first: I64, count: I64, p: int) -> I64:
+    """As :func:`percentile`, of each row, to the nearest ns; halves to the even one."""
+    at, rest = np.divmod((count - 1) * p, 100)
+    low = ordered[first + at]
+    wide, narrow = np.divmod(ordered[first + np.minimum(at + 1, count - 1)] - low, 100)
+    more, left = np.divmod(narrow * rest, 100)
+    whole = low + wide * rest + more
+    nearest: I64 = whole + ((left > 50) | ((left == 50) & (whole % 2 == 1)))
+    return nearest
+
+
+def _histograms(ordered: I64, count: I64, low: I64, high: I64) -> list[list[int]]:
+    """The longest belongs to the last bin."""
+    n, row = count.size, np.repeat(np.arange(count.size), count)
+    share = (ordered - low[row]) / np.maximum(high - low, 1)[row]
+    place = np.minimum((share * BINS).astype(np.int64), BINS - 1)
+    bins = np.bincount(row * BINS + place, minlength=n * BINS).reshape(n, BINS)
+    return [b if spread else [] for b, spread in zip(bins.tolist(), (high > low).tolist(), strict=True)]
+
+
+def table_row(spread: Spread, total_ns: int, work: Work) -> Kernel:
+    """A row with its figures and no name yet; ``total_ns`` is of the whole table."""
+    time, limit, total_limit = spread.time_ns, work.bound_ns, work.total_bound_ns
     return Kernel(
         name="",
-        count=count,
+        count=spread.count,
         time_us=us(time),
         share_pct=pct(time, total_ns),
-        min_us=us(low),
-        p50_us=us(p50),
-        p95_us=us(p95),
-        p99_us=us(p99),
-        max_us=us(high),
+        min_us=spread.min_us,
+        p50_us=spread.p50_us,
+        p95_us=spread.p95_us,
+        p99_us=spread.p99_us,
+        max_us=spread.max_us,
         flops=work.flops,
         bytes=work.bytes,
         ai=rounded(work.ai),
@@ -54,27 +100,15 @@ def table_row(durations: I64, total_ns: int, work: Work) -> Kernel:
         bound_us=None if total_limit is None else us(total_limit),
         # A bound of 0 (no work at all) is no roof to be a fraction of.
         roof_fraction=None if not limit or not work.t_ns else rounded(limit / work.t_ns),
-        histogram=_histogram(values, low, high) if high > low else [],
+        histogram=spread.histogram,
     )
 
 
-def percentile(ordered: Sequence[int] | I64, p: int) -> float:
+def percentile(ordered: Sequence[int], p: int) -> float:
     """A percentile of sorted values, with linear interpolation (numpy's default)."""
     at, rest = divmod((len(ordered) - 1) * p, 100)
-    low, high = int(ordered[at]), int(ordered[min(at + 1, len(ordered) - 1)])
+    low, high = ordered[at], ordered[min(at + 1, len(ordered) - 1)]
     return low + (high - low) * rest / 100
-
-
-def _histogram(durations: list[int] | I64, low: int, high: int) -> list[int]:
-    """Counts in equal bins from the shortest to the longest, which belongs to the last bin."""
-    if isinstance(durations, list):
-        counts = [0] * BINS
-        for d in durations:
-            counts[min(int((d - low) / (high - low) * BINS), BINS - 1)] += 1
-        return counts
-    bins = ((durations - low) / (high - low) * BINS).astype(np.int64)
-    whole: list[int] = np.bincount(np.minimum(bins, BINS - 1), minlength=BINS).tolist()
-    return whole
 
 
 def rounded(value: float | None) -> float | None:
