@@ -15,7 +15,9 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
+from agent.sampler.dcgm import Address
 from rooflight.errors import Refused
 
 #: Setting → environment variable; the file uses the names of the settings.
@@ -28,6 +30,7 @@ VARIABLES = {
     "host": "ROOFLIGHT_HOST",
     "socket_dir": "ROOFLIGHT_SOCKET_DIR",
     "metrics": "ROOFLIGHT_METRICS",
+    "dcgm": "ROOFLIGHT_DCGM",
     "interval_s": "ROOFLIGHT_INTERVAL_S",
     "window_s": "ROOFLIGHT_WINDOW_S",
     "spool_mib": "ROOFLIGHT_SPOOL_MIB",
@@ -35,18 +38,20 @@ VARIABLES = {
 NUMBERS = ("interval_s", "window_s", "spool_mib")
 _NUMBERS = (str, int, float)
 DEFAULT_PROJECT = "default"
+DCGM_PORT = 9400
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonConfig:
     """``host`` is the name under which this host is known; ``socket_dir`` the folder of the captures' socket
     beside the abstract one; ``metrics`` the address (host and port) where /metrics is served, ``None`` for
-    nowhere.  Devices are looked at every ``interval_s`` s, a window is sent every ``window_s`` s, and at most
-    ``spool_mib`` MiB wait on disk."""
+    nowhere; ``dcgm`` where dcgm-exporter is asked.  Devices are looked at every ``interval_s`` s, a window is
+    sent every ``window_s`` s, and at most ``spool_mib`` MiB wait on disk."""
 
     host: str = field(default_factory=socket.gethostname)
     socket_dir: Path | None = None
     metrics: tuple[str, int] | None = None
+    dcgm: Address | None = None
     interval_s: float = 1.0
     window_s: float = 10.0
     spool_mib: float = 256.0
@@ -92,6 +97,7 @@ def _daemon(chosen: Mapping[str, str | None]) -> DaemonConfig:
         host=chosen["host"] or standard.host,
         socket_dir=Path(folder).expanduser() if folder else None,
         metrics=_address(chosen["metrics"]),
+        dcgm=_exporter(chosen["dcgm"]),
         interval_s=interval,
         window_s=_number(chosen, "window_s", standard.window_s, interval, 3600.0),
         spool_mib=_number(chosen, "spool_mib", standard.spool_mib, 1.0, 1e6),
@@ -117,6 +123,21 @@ def _address(text: str | None) -> tuple[str, int] | None:
     if not port.isdecimal() or int(port) > 65535:
         raise Refused(f"metrics is {text!r}, not HOST:PORT", where=VARIABLES["metrics"])
     return host or "127.0.0.1", int(port)
+
+
+def _exporter(text: str | None) -> Address | None:
+    """``http://HOST[:PORT][/PATH]``; port and path are those of dcgm-exporter unless they are named."""
+    if text is None or text == "off":
+        return None
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port or DCGM_PORT
+    except ValueError:
+        host = None
+    plain = text.isascii() and text.isprintable() and " " not in text
+    if not plain or not host or parts.scheme != "http" or parts.username is not None or parts.fragment:
+        raise Refused(f"dcgm is {text!r}, not http://HOST:PORT/PATH", where=VARIABLES["dcgm"])
+    return Address(host, port, (parts.path or "/metrics") + (f"?{parts.query}" if parts.query else ""))
 
 
 def _file(env: Mapping[str, str]) -> Path:

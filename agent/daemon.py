@@ -22,6 +22,7 @@ from agent.loops.analysing import AnalysingLoop
 from agent.loops.orders import TIMEOUT_S, OrdersLoop
 from agent.loops.pushing import PushingLoop
 from agent.loops.sampling import SamplingLoop
+from agent.sampler.dcgm import Dcgm
 from agent.sender import ServerSender, client_of
 from agent.spool import Spool
 from agent.supervisor import Loop, Supervisor
@@ -54,10 +55,13 @@ class Daemon:
 
     def _loops(self, spool: Spool, fabrics: Sequence[Fabric]) -> list[Loop]:
         mine = self.settings.daemon
-        sampling = SamplingLoop(spool, mine.host, mine.interval_s, mine.window_s)
+        dcgm = Dcgm(mine.dcgm, self.note) if mine.dcgm is not None else None
+        sampling = SamplingLoop(spool, mine.host, mine.interval_s, mine.window_s, dcgm=dcgm)
         analysing = AnalysingLoop(self._client, spool, self._reducing, mine.host, self.note)
         ondemand = OnDemand(fabrics, Room(self.settings.state / "captures"), analysing.finished)
         loops = [Loop("sampling", sampling)]
+        if dcgm is not None:
+            loops.append(Loop("dcgm", dcgm, awaited=False))
         if fabrics:
             loops += [Loop("captures", ondemand.serve), Loop("analysing", analysing)]
         if self.settings.server is not None:
@@ -117,9 +121,25 @@ class _Page:
             Reading("dropped_batches", "Given up for want of room, not yet told to a server.", dropped),
             Reading("loop_failures_total", "Failures of a loop, which was started again.", loops, "counter"),
             plain("samples_total", "Looks at the devices.", self.sampling.taken, "counter"),
+            *self._dcgm(),
             plain("processes", "Training processes that ask for orders.", len(self.ondemand.clients())),
             Reading("captures_total", "Captures that are over.", captures, "counter"),
         ]
+
+    def _dcgm(self) -> list[Reading]:
+        dcgm = self.sampling.dcgm
+        return (
+            []
+            if dcgm is None
+            else [
+                plain(
+                    "dcgm_failures_total",
+                    "Fetches of dcgm-exporter's page that failed.",
+                    dcgm.failures,
+                    "counter",
+                )
+            ]
+        )
 
 
 def state_folder(path: Path) -> Path:

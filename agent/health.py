@@ -12,47 +12,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 
+from agent.sampler.names import NAMES
 from agent.sampler.sample import DeviceSample
 from rooflight import __version__
 
-_MIB = 1 << 20
 _PAGE = resource.getpagesize()
-#: Field of a sample → DCGM's name, its unit in ours, its help.
-DCGM: Mapping[str, tuple[str, float, str]] = {
-    "util_pct": ("DCGM_FI_DEV_GPU_UTIL", 1, "GPU utilization (in %)."),
-    "mem_activity_pct": ("DCGM_FI_DEV_MEM_COPY_UTIL", 1, "Memory utilization (in %)."),
-    "sm_clock_mhz": ("DCGM_FI_DEV_SM_CLOCK", 1, "SM clock frequency (in MHz)."),
-    "mem_clock_mhz": ("DCGM_FI_DEV_MEM_CLOCK", 1, "Memory clock frequency (in MHz)."),
-    "power_w": ("DCGM_FI_DEV_POWER_USAGE", 1, "Power draw (in W)."),
-    "temp_c": ("DCGM_FI_DEV_GPU_TEMP", 1, "GPU temperature (in C)."),
-    "energy_mj": ("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 1, "Total energy consumption since boot (in mJ)."),
-    "mem_used": ("DCGM_FI_DEV_FB_USED", 1 / _MIB, "Framebuffer memory used (in MiB)."),
-    "mem_free": ("DCGM_FI_DEV_FB_FREE", 1 / _MIB, "Framebuffer memory free (in MiB)."),
-    "mem_reserved": ("DCGM_FI_DEV_FB_RESERVED", 1 / _MIB, "Framebuffer memory reserved (in MiB)."),
-    "fan_pct": ("DCGM_FI_DEV_FAN_SPEED", 1, "Fan speed (in %)."),
-    "mem_temp_c": ("DCGM_FI_DEV_MEMORY_TEMP", 1, "Memory temperature (in C)."),
-    "throttle": ("DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", 1, "What limits the clocks (bit mask of NVML)."),
-    "pcie_tx_bytes_per_s": ("DCGM_FI_PROF_PCIE_TX_BYTES", 1, "Sent over PCIe (in bytes per second)."),
-    "pcie_rx_bytes_per_s": ("DCGM_FI_PROF_PCIE_RX_BYTES", 1, "Received over PCIe (in bytes per second)."),
-    "nvlink_tx_bytes_per_s": ("DCGM_FI_PROF_NVLINK_TX_BYTES", 1, "Sent over NVLink (in bytes per second)."),
-    "nvlink_rx_bytes_per_s": (
-        "DCGM_FI_PROF_NVLINK_RX_BYTES", 1, "Received over NVLink (in bytes per second)."
-    ),
-    "ecc_corrected_volatile": (
-        "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", 1, "Corrected errors since the driver was loaded."
-    ),
-    "ecc_uncorrected_volatile": (
-        "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", 1, "Uncorrected errors since the driver was loaded."
-    ),
-    "ecc_corrected_aggregate": ("DCGM_FI_DEV_ECC_SBE_AGG_TOTAL", 1, "Corrected errors of the device's life."),
-    "ecc_uncorrected_aggregate": (
-        "DCGM_FI_DEV_ECC_DBE_AGG_TOTAL", 1, "Uncorrected errors of the device's life."
-    ),
-}  # fmt: skip
-_COUNTERS = frozenset(
-    {"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"}
-    | {f"DCGM_FI_DEV_ECC_{kind}_{span}_TOTAL" for kind in ("SBE", "DBE") for span in ("VOL", "AGG")}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +57,15 @@ def text(host: str, readings: Iterable[Reading], samples: Iterable[DeviceSample]
 
 def _devices(host: str, samples: list[DeviceSample]) -> list[str]:
     lines: list[str] = []
-    for field, (name, factor, help_text) in DCGM.items():
-        known = [(s, value) for s in samples if (value := getattr(s, field)) is not None]
+    for name in NAMES:
+        known = [(s, value) for s in samples if (value := getattr(s, name.field)) is not None]
         if not known:
             continue
-        kind = "counter" if name in _COUNTERS else "gauge"
-        lines += [f"# HELP {name} {help_text}", f"# TYPE {name} {kind}"]
-        lines += [f"{name}{_labels(_device(host, s))} {value * factor:.12g}" for s, value in known]
+        kind = "counter" if name.kind == "total" else "gauge"
+        lines += [f"# HELP {name.dcgm} {name.help}", f"# TYPE {name.dcgm} {kind}"]
+        lines += [
+            f"{name.dcgm}{_labels(_device(host, s))} {value * name.per_unit:.12g}" for s, value in known
+        ]
     return lines
 
 
@@ -111,7 +77,12 @@ def _device(host: str, sample: DeviceSample) -> list[tuple[str, str]]:
         ("modelName", sample.name or ""),
         ("Hostname", host),
     ]
-    return [*known, *([("GPU_I_PARENT", sample.parent_uuid)] if sample.parent_uuid else [])]
+    instance = sample.gpu_instance_id
+    return [
+        *known,
+        *([("GPU_I_PARENT", sample.parent_uuid)] if sample.parent_uuid else []),
+        *([("GPU_I_ID", str(instance))] if instance is not None else []),
+    ]
 
 
 def _labels(labels: Iterable[tuple[str, str]]) -> str:

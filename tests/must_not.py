@@ -70,6 +70,7 @@ def _invented_gaps(answers: Sequence[Answer]) -> bool:
 _FIVE = "test_cases_http: no refusal of any case is answered with a 5xx"
 _TIMED = "test_cases: every case answers within seconds, and the suite ends what hangs"
 
+_NVML = "tests/agent/test_telemetry_cases.py"
 MUST_NOT: dict[tuple[str, str], Forbidden | str] = {
     ("01", "store the events that happened to be complete as if the trace were whole"): _accepted,
     ("01", "5xx"): _FIVE,
@@ -186,6 +187,28 @@ MUST_NOT: dict[tuple[str, str], Forbidden | str] = {
     ): "tests/rooflight/test_case_peaks.py",
     ("54", "NaN/inf in the figure JSON"): "tests/web/test_figures.py",
     ("54", "log10(0)"): "tests/web/test_figures.py",
+    ("60", "0 W"): _NVML,
+    ("60", "drop the whole sample"): _NVML,
+    ("60", "string 'N/A' or '[N/A]' in a number field"): _NVML,
+    ("61", "0 % utilisation"): _NVML,
+    ("61", "29974511616 bytes (parent + instances)"): _NVML,
+    ("61", "roofline of the whole A100 for a 1g.5gb slice"): _NVML,
+    ("62", "stop sampling the other three"): _NVML,
+    (
+        "62",
+        "file the readings of U(7) under the lost GPU when the count shrinks to 3 and indices shift",
+    ): _NVML,
+    ("62", "keep repeating the last good value"): _NVML,
+    ("63", "a 'leak' of 312 MB on an idle GPU"): _NVML,
+    ("63", "occupancy taken from utilization.memory (10)"): _NVML,
+    ("64", "'no GPU detected'"): _NVML,
+    ("64", "0 of 0 bytes, division by zero"): _NVML,
+    ("65", "y axis up to 9.2e18"): "tests/agent/test_dcgm.py",
+    ("65", "an average of 8.6e8 %"): "tests/agent/test_dcgm.py",
+    ("65", "clamp to 100"): "tests/agent/test_dcgm.py",
+    ("67", "call process 77 'bash' (a host PID that by chance equals a container PID)"): _NVML,
+    ("67", "1.8e19 bytes"): _NVML,
+    ("67", "'no processes'"): _NVML,
     ("93", "5 or more rows"): "tests/app/test_telemetry.py",
     ("93", "IntegrityError as 500"): "tests/app/test_telemetry.py",
     ("93", "overwrite 50 by 99"): "tests/app/test_telemetry.py",

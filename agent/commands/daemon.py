@@ -18,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", help="the name of this host [ROOFLIGHT_HOST]")
     parser.add_argument("--socket-dir", metavar="DIR", help="socket for containers [ROOFLIGHT_SOCKET_DIR]")
     parser.add_argument("--metrics", metavar="HOST:PORT", help="serve /metrics there [ROOFLIGHT_METRICS]")
+    parser.add_argument("--dcgm", metavar="URL", help="ask dcgm-exporter there, too [ROOFLIGHT_DCGM]")
     parser.add_argument("--interval-s", metavar="S", help="between looks at the devices (default 1)")
     parser.add_argument("--window-s", metavar="S", help="of telemetry that is sent at once (default 10)")
     parser.add_argument("--spool-mib", metavar="MIB", help="room for what waits to be sent (default 256)")

@@ -125,6 +125,8 @@ class Nvml:
                 self._text("nvmlDeviceGetName", instance),
                 parent_uuid=parent.uuid,
             )
+            number_of = number(self._ask("nvmlDeviceGetGpuInstanceId", instance), narrow=True)
+            sample.gpu_instance_id = None if number_of is None else int(number_of)
             self._memory(instance, sample)
             sample.flag("mig_utilisation_unavailable", "NVML gives no utilisation of a MIG instance")
             instances.append(sample)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from agent.sampler.names import RATIOS
 from rooflight.protocol import Flag
 
 #: Fields of a sample that are measured values, and so have windows.
@@ -33,6 +34,7 @@ OCCASIONAL = (
     "ecc_uncorrected_volatile",
     "ecc_corrected_aggregate",
     "ecc_uncorrected_aggregate",
+    *RATIOS,
 )
 
 
@@ -59,8 +61,8 @@ class DeviceSample(Struct):
     bytes; ``mem_used`` leaves out what the driver reserves unless a flag says so.  ``energy_mj`` is the
     driver's counter in millijoules, ``throttle`` its bit mask of clock limits.  Rates of PCIe and NVLink
     (over all its links) are means since the look before; what PCIe carries for the protocol may be part of
-    them.  ECC counts are errors of the memory since the driver was loaded (``volatile``) and of the device's
-    life (``aggregate``).
+    them.  ``*_active`` and ``sm_occupancy`` are DCGM's ratios, 0 to 1.  ECC counts are errors of the memory
+    since the driver was loaded (``volatile``) and of the device's life (``aggregate``).
     """
 
     uuid: str | None
@@ -69,6 +71,7 @@ class DeviceSample(Struct):
     name: str | None = None
     state: str = "ok"
     parent_uuid: str | None = None
+    gpu_instance_id: int | None = None
     util_pct: float | None = None
     mem_activity_pct: float | None = None
     mem_total: int | None = None
@@ -95,6 +98,14 @@ class DeviceSample(Struct):
     ecc_uncorrected_volatile: int | None = None
     ecc_corrected_aggregate: int | None = None
     ecc_uncorrected_aggregate: int | None = None
+    gr_engine_active: float | None = None
+    sm_active: float | None = None
+    sm_occupancy: float | None = None
+    pipe_tensor_active: float | None = None
+    pipe_fp64_active: float | None = None
+    pipe_fp32_active: float | None = None
+    pipe_fp16_active: float | None = None
+    dram_active: float | None = None
     flags: list[Flag] = field(default_factory=list)
 
     def flag(self, code: str, detail: str, count: int | None = None) -> None:

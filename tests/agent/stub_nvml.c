@@ -130,6 +130,9 @@ int nvmlDeviceGetMigDeviceHandleByIndex(void *device, unsigned index, void **out
     *out = (void *)((unsigned long)device + 1000 * (1 + (unsigned long)index));
     return text(*out, "nvmlDeviceGetUUID", uuid, sizeof uuid) ? NOT_FOUND : 0;
 }
+int nvmlDeviceGetGpuInstanceId(void *device, unsigned *out) {
+    return one_u32(device, "nvmlDeviceGetGpuInstanceId", out);
+}
 int nvmlDeviceGetMaxMigDeviceCount(void *device, unsigned *out) { (void)device; *out = 7; return 0; }
 int nvmlDeviceGetName(void *device, char *out, unsigned size) {
     return text(device, "nvmlDeviceGetName", out, size);

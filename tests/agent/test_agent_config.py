@@ -53,3 +53,29 @@ def test_a_wrong_file_is_refused_by_name(home: Path, text: str, names: str) -> N
     write(home, text)
     with pytest.raises(Refused, match=names):
         load({}, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("http://localhost", ("localhost", 9400, "/metrics")),
+        ("http://dcgm.gpu-operator:9401/m?x=1", ("dcgm.gpu-operator", 9401, "/m?x=1")),
+        ("http://[::1]:9400/metrics", ("::1", 9400, "/metrics")),
+    ],
+)
+def test_where_dcgms_exporter_is(home: Path, text: str, address: tuple[str, int, str]) -> None:
+    got = load({}, {"ROOFLIGHT_DCGM": text}).daemon.dcgm
+    assert got is not None
+    assert (got.host, got.port, got.path) == address
+    assert load({"dcgm": "off"}, {"ROOFLIGHT_DCGM": text}).daemon.dcgm is None
+    assert load({}, {}).daemon.dcgm is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["localhost:9400", "https://host", "http://", "http://u:p@host", "http://host:99999", "http://a b",
+     "http://h/\r\nX", "http://h/#f", "file:///etc/passwd", "http://[::1"],
+)  # fmt: skip
+def test_what_is_no_address_of_it_is_refused(home: Path, text: str) -> None:
+    with pytest.raises(Refused, match="dcgm is"):
+        load({"dcgm": text}, {})

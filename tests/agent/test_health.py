@@ -9,7 +9,9 @@ import urllib.request
 import pytest
 
 from agent.health import MetricsLoop, own, plain, text
+from agent.sampler.names import NAMES
 from agent.sampler.sample import DeviceSample
+from tests.shared import CHECKOUT
 from tests.training import wait_until
 
 
@@ -83,3 +85,19 @@ def test_it_is_served_and_nothing_else_is() -> None:
     finally:
         stop.set()
         thread.join()
+
+
+def test_the_page_of_telemetry_has_every_name() -> None:
+    """docs/agent.md: field, DCGM's name and OpenTelemetry's in one row each."""
+    page = (CHECKOUT / "docs/agent.md").read_text()
+    rows = [
+        [cell.strip() for cell in line.split("|")[1:-1]]
+        for line in page.splitlines()
+        if line.startswith("| `")
+    ]
+    told = {row[0].strip("`"): row for row in rows if len(row) == 4}
+    for name in NAMES:
+        _, _, dcgm, otel = told[name.field]
+        assert dcgm == f"`{name.dcgm}`"
+        assert otel.partition(",")[0] == (f"`{name.otel}`" if name.otel else "")
+    assert len({name.dcgm for name in NAMES}) == len({name.field for name in NAMES}) == len(NAMES)

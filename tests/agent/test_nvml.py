@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests import shared
 from tests.agent.nvml_stub import StubNvml, lines
 
 pytestmark = pytest.mark.compiler
@@ -216,88 +214,3 @@ def test_a_driver_that_refuses_is_told_in_words(stub_library: StubNvml, proc: Pa
 def test_a_driver_that_is_not_loaded_is_no_driver(stub_library: StubNvml, proc: Path) -> None:
     done = stub_library.run([(1.0, lines("- nvmlInitWithFlags 9"))], proc)
     assert done.stderr.strip() == b"no NVIDIA driver found: no telemetry was recorded"
-
-
-CASES = ("60-field-not-supported", "61-mig-utilisation", "62-one-gpu-lost", "63-reserved-memory",
-         "64-unified-memory-part", "67-foreign-pid-namespace")  # fmt: skip
-
-
-def play(stub: StubNvml, case: str, proc: Path) -> tuple[list[list[dict[str, Any]]], dict[str, Any]]:
-    """The samples of a shared case, and what is expected of them."""
-    folder = shared.cases_dir() / case
-    document = json.loads((folder / "input.nvml.json").read_text())
-    ticks = [(tick["t"], _scenario(tick)) for tick in document["ticks"]]
-    return stub.sample(ticks, proc), json.loads((folder / "expect.json").read_text())["expect"]
-
-
-def _scenario(tick: dict[str, Any]) -> str:
-    rows = [f"- nvmlDeviceGetCount 0 {tick.get('nvmlDeviceGetCount', len(tick['devices']))}"]
-    for i, device in enumerate(tick["devices"]):
-        rows += [_line(str(i), call, value) for call, value in device.items() if call != "mig"]
-        for j, instance in enumerate(device.get("mig", [])):
-            rows += [_line(f"{i}/{j}", call, value) for call, value in instance.items()]
-    return lines(*rows)
-
-
-def _line(device: str, call: str, value: Any) -> str:
-    if isinstance(value, dict) and "code" in value:
-        return f"{device} {call} {value['code']}"
-    order = {"nvmlDeviceGetMemoryInfo_v2": ("total", "reserved", "free", "used"),
-             "nvmlDeviceGetMemoryInfo": ("total", "free", "used"),
-             "nvmlDeviceGetUtilizationRates": ("gpu", "memory")}  # fmt: skip
-    if call in order:
-        value = [value[key] for key in order[call]]
-    elif call == "nvmlDeviceGetComputeRunningProcesses":
-        value = [row[key] for row in value for key in ("pid", "usedGpuMemory", "gpuInstanceId")]
-    words = " ".join(map(str, value)) if isinstance(value, list) else str(value)
-    return f"{device} {call} 0 {words}"
-
-
-@pytest.mark.traces
-def test_shared_case_of_fields_that_are_not_supported(stub_library: StubNvml, proc: Path) -> None:
-    ticks, expect = play(stub_library, CASES[0], proc)
-    for field in ("power_w", "fan_pct"):
-        assert {str(i): [tick[i][field] for tick in ticks] for i in (0, 1)} == expect[field]
-    assert sum(map(len, ticks)) == expect["samples_stored"]
-
-
-@pytest.mark.traces
-def test_shared_case_of_mig(stub_library: StubNvml, proc: Path) -> None:
-    [[parent, *instances]], expect = play(stub_library, CASES[1], proc)
-    assert {key: parent[key] for key in expect["parent"]} == expect["parent"]
-    assert [{key: i[key] for key in ("util_pct", "mem_used")} for i in instances] == expect["instances"]
-
-
-@pytest.mark.traces
-def test_shared_case_of_a_lost_gpu(stub_library: StubNvml, proc: Path) -> None:
-    ticks, expect = play(stub_library, CASES[2], proc)
-    seen = {
-        u: [next(s["util_pct"] for s in t if s["uuid"] == u) for t in ticks]
-        for u in expect["util_pct_by_uuid"]
-    }
-    assert seen == expect["util_pct_by_uuid"]
-    [flag] = next(s["flags"] for s in ticks[3] if s["uuid"] == expect["lost_uuid"])
-    assert f"{flag['code']}: {flag['detail']}" == "device_lost: GPU index 2 since 1764500010"
-
-
-@pytest.mark.traces
-def test_shared_case_of_reserved_memory(stub_library: StubNvml, proc: Path) -> None:
-    [devices], expect = play(stub_library, CASES[3], proc)
-    for field, values in expect.items():
-        assert {str(s["index"]): s[field] for s in devices} == values
-
-
-@pytest.mark.traces
-def test_shared_case_of_unified_memory(stub_library: StubNvml, proc: Path) -> None:
-    [[sample]], expect = play(stub_library, CASES[4], proc)
-    keys = ("util_pct", "power_w", "mem_total", "mem_available")
-    assert {key: sample[key] for key in keys} == {key: expect[key] for key in keys}
-    assert sample["mem_used"] is expect["mem_used_gpu"] is None
-
-
-@pytest.mark.traces
-def test_shared_case_of_foreign_pids(stub_library: StubNvml, proc: Path) -> None:
-    [[sample]], expect = play(stub_library, CASES[5], proc)
-    rows = [{key: p[key] for key in ("pid", "name", "mem")} for p in sample["processes"]]
-    assert rows == expect["processes"]
-    assert (sample["mem_used"], sample["mem_unaccounted"]) == (expect["mem_used"], expect["mem_unaccounted"])
