@@ -9,12 +9,15 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from app.advice.price import Asked, Pricing
+from app.advice.question import Question, WhatIfAsked
 from app.pages.kernel_view import FIRST_ROWS, MAX_ROWS, bars, cost_words, kernel_row, kernel_rows
 from app.pages.list_view import list_rows
 from app.pages.money_view import money_view
+from app.pages.query import carried
 from app.pages.run_view import run_view
 from app.pages.source import Runs
 from app.pages.templates import render
+from app.pages.whatif_view import whatif_view
 from app.problems import Problem
 from app.runs.schemas import RunSummary
 from app.security import csrf_token
@@ -45,6 +48,7 @@ async def run_page(
     runs: Runs,
     run_id: str,
     asked: Asked,
+    question: WhatIfAsked,
     rank: str | None = None,
     step: str | None = None,
 ) -> Response:
@@ -62,7 +66,9 @@ async def run_page(
     if document is None:
         return _html(request, "run_state.html", run=run)
     try:
-        return await run_in_threadpool(_run_html, request, run, document, _number(rank), _number(step), asked)
+        return await run_in_threadpool(
+            _run_html, request, run, document, _number(rank), _number(step), asked, question
+        )
     except KeyError as e:
         return _not_found(
             request, "This run has no such part", f"It holds no {e.args[0]}.", f"/runs/{run.id}"
@@ -146,6 +152,7 @@ def _run_html(
     rank: int | None,
     step: int | None,
     asked: Pricing,
+    question: Question,
 ) -> HTMLResponse:
     view = run_view(document, rank, step)
     return _html(
@@ -154,6 +161,8 @@ def _run_html(
         run=run,
         v=view,
         money=money_view(document, view, asked),
+        whatif=whatif_view(document, view.parts, view.unit, question, asked),
+        kept=carried(request.query_params),
         hidden=False,
         rate_unit=rate_unit(view.cpu),
         created=run.created_at.strftime("%-d %b %Y, %H:%M UTC"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from app.advice.price import Pricing
@@ -83,13 +83,16 @@ def _excess(v: RunView, m: Money | None) -> str:
 
 def _options(v: RunView, asked: Pricing) -> Iterator[Option]:
     """The instances with this run's GPU that have a price, cheapest GPU hour first."""
-    if v.cpu or not v.device_name:
-        return
-    listed = selected(asked.listed, Wanted(meant(v.device_name)))
-    priced = [i for i in listed if price_per_gpu_hour(i) is not None]
+    return iter(()) if v.cpu else options_of(asked.listed, v.device_name, asked.instance)
+
+
+def options_of(listed: Sequence[Instance], gpu: str | None, chosen: str | None) -> Iterator[Option]:
+    """The instances with a GPU that have a price, cheapest GPU hour first."""
+    found = selected(listed, Wanted(meant(gpu))) if gpu else []
+    priced = [i for i in found if price_per_gpu_hour(i) is not None]
     for i in priced[:MAX_OPTIONS]:
         value = f"{i.name}@{i.region}" if i.region else i.name
-        yield Option(value, _label(i), value == asked.instance)
+        yield Option(value, _label(i), value == chosen)
 
 
 def _label(i: Instance) -> str:

@@ -11,6 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from app.pages import numbers, vocabulary
 from app.pages.columns import columns
+from app.pages.query import KEPT_BY_PRICE, KEPT_BY_WHATIF
 from app.pages.run_view import ROWS_OF_STEPS
 from app.pages.static import plotly_js
 from app.resources import folder
@@ -49,6 +50,8 @@ def environment() -> Environment:
         columns=columns,
         ROWS_OF_STEPS=ROWS_OF_STEPS,
         NOTHING_OPEN=NOTHING_OPEN,
+        KEPT_BY_PRICE=KEPT_BY_PRICE,
+        KEPT_BY_WHATIF=KEPT_BY_WHATIF,
     )
     return env
 

@@ -348,6 +348,64 @@ def test_a_step_has_its_own_address(page: Page, server: Server, resnet: str) -> 
     expect(page.locator('a[data-step="7"]')).to_have_attribute("aria-current", "true")
 
 
+def middle(page: Page, line: int = 0) -> float:
+    """The middle on a line of the what-if, in ms."""
+    return float(page.locator(f'[data-line="{line}"] b').inner_text().replace("\u202f", ""))
+
+
+def test_a_what_if_is_asked_on_the_page_and_kept_in_the_address(
+    page: Page, server: Server, resnet: str
+) -> None:
+    open_run(page, server, resnet, "?q=functor")
+    form = page.locator("[data-whatif]")
+    form.get_by_label("Another GPU").select_option("h100-sxm")
+    form.get_by_label("Number type").select_option("bf16")
+    form.get_by_label("input never waits").check()
+    form.get_by_label("Price of a GPU hour there").fill("2.50")
+    form.get_by_role("button", name="Predict").click()
+    page.wait_for_url(re.compile("gpu=h100-sxm"))
+    page.wait_for_selector("html[data-ready]")
+    assert "q=functor" in page.url
+    asked = "gpu=h100-sxm&dtype=bf16&input_ready=true"
+    found = api(server, f"runs/{resnet}/whatif?{asked}&price=2.5")
+    assert middle(page) == pytest.approx(found["step_time_us"]["mid"] / 1000, abs=0.06)
+    assert middle(page, 1) == pytest.approx(found["kernel_time_us"]["mid"] / 1000, abs=0.06)
+    usd = 1_000 * found["cost_per_step"]["mid"]
+    expect(page.locator("[data-said]")).to_contain_text(f"in the middle ${usd:.3f}, at $2.50")
+    expect(page.get_by_label("input never waits")).to_be_checked()
+    json_link = page.locator("#whatif footer a").get_attribute("href")
+    assert json_link == f"/api/v1/runs/{resnet}/whatif?{asked}"
+    page.locator("[data-unask]").click()
+    page.wait_for_url(re.compile(r"\?q=functor#whatif$"))
+    expect(page.locator("[data-said]")).to_have_count(0)
+
+
+def test_a_what_if_needs_no_script(browser: Browser, server: Server, resnet: str) -> None:
+    plain = browser.new_context(viewport=WIDE, java_script_enabled=False)
+    page = plain.new_page()
+    page.goto(f"{server.url}/runs/{resnet}?price=3.60&step=7")
+    form = page.locator("[data-whatif]")
+    form.get_by_label("roofs reached").check()
+    form.get_by_role("button", name="Predict").click()
+    page.wait_for_url(re.compile("roofs_reached=true"))
+    assert "price=3.60" in page.url
+    assert "step=7" in page.url
+    found = api(server, f"runs/{resnet}/whatif?roofs_reached=true")
+    assert middle(page) == pytest.approx(found["step_time_us"]["mid"] / 1000, abs=0.06)
+    expect(page.locator("[data-said]")).to_contain_text("at $3.60 per GPU and hour")
+    plain.close()
+
+
+def test_no_prediction_without_a_verdict(
+    page: Page, server: Server, push: Callable[[str, Document], str]
+) -> None:
+    document = a_document()
+    document.ranks[0].verdict_withheld = "most steps hold no GPU work"
+    open_run(page, server, push("withheld", document), "?gpu=h100-sxm")
+    expect(page.locator("#whatif [data-withheld]")).to_contain_text("most steps hold no GPU work")
+    expect(page.locator("[data-whatif]")).to_have_count(0)
+
+
 def test_the_theme_is_remembered_and_repaints_the_chart(page: Page, server: Server, resnet: str) -> None:
     open_run(page, server, resnet)
     colour = "() => document.querySelector('[data-roofline]').layout.xaxis.gridcolor"

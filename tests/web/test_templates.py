@@ -16,12 +16,15 @@ from typing import Any
 import pytest
 
 from app.advice.price import Pricing
+from app.advice.question import Question
 from app.errors import Problem
 from app.pages.kernel_view import Cell
 from app.pages.list_view import list_rows
 from app.pages.money_view import money_view
+from app.pages.query import carried
 from app.pages.run_view import run_view
 from app.pages.templates import render
+from app.pages.whatif_view import whatif_view
 from app.runs.schemas import RunSummary
 from rooflight.prices import Instance
 from rooflight.protocol import (
@@ -39,10 +42,12 @@ from rooflight.protocol import (
     Rank,
     Roofs,
 )
+from rooflight.scenarios import Scenario
 from tests.factories import a_document, a_rank
 
 EVIL = "</script><img src=x onerror=alert(1)><4, float> & \"quoted\" 'single'"
 NOTHING_ASKED = Pricing(())
+NO_QUESTION = Question()
 SHELL = {"csrf": "token", "page": "runs", "origin": "http://127.0.0.1:8585"}
 
 
@@ -57,10 +62,16 @@ def a_run(**more: Any) -> RunSummary:
     return RunSummary(**{**given, **more})
 
 
-def run_page(document: Document, run: RunSummary | None = None, asked: Pricing = NOTHING_ASKED) -> str:
+def run_page(
+    document: Document,
+    run: RunSummary | None = None,
+    asked: Pricing = NOTHING_ASKED,
+    question: Question = NO_QUESTION,
+) -> str:
     view = run_view(document)
     return render(
         "run.html", **SHELL, run=run or a_run(), v=view, money=money_view(document, view, asked),
+        whatif=whatif_view(document, view.parts, view.unit, question, asked), kept=carried({}),
         hidden=False, rate_unit="TFLOP/s",
         created="1 Dec 2026", created_iso="2026-12-01T14:02:00Z", world_size=document.world_size,
         missing=document.missing_ranks,
@@ -140,7 +151,7 @@ def test_communication_is_told_per_step_and_lower_bounds_are_marked() -> None:
     "change", [no_steps, nothing, withheld, no_roof, on_cpu, advised, communicates, lambda r: None]
 )
 def test_the_run_page_of_every_kind_of_recording(change: Callable[[Rank], None]) -> None:
-    html = run_page(with_rank(change))
+    html = run_page(with_rank(change), question=Question(scenario=Scenario("h100-sxm", fused=True)))
     assert html.count("<h1>") == 1
     assert "None" not in re.sub(r"<[^>]+>", "", html)
     assert "nan" not in re.sub(r"<[^>]+>", "", html)
@@ -196,6 +207,8 @@ def test_text_from_outside_stays_text() -> None:
     run = a_run(name=EVIL, project=EVIL, source=EVIL, host=EVIL)
     fragments = [
         run_page(document, run),
+        run_page(document, run, question=Question(scenario=Scenario(EVIL), there=EVIL, there_price=EVIL)),
+        run_page(document, run, question=Question(scenario=Scenario("h100-sxm"))),
         render("kernel.html", k=k, cost=EVIL, bars="", said=EVIL),
         render("runs.html", **SHELL, rows=list_rows([run]), next_cursor=EVIL, search=EVIL, cursor=None),
         render("run_state.html", **SHELL, run=a_run(state="empty", project=EVIL)),

@@ -4,6 +4,7 @@ import { roofline } from './roofline.js';
 import { filtered } from './rows.js';
 import { format, merge, parse } from './state.js';
 import { kernelTable } from './table.js';
+import { wireWhatIf } from './whatif.js';
 
 const $ = (selector) => document.querySelector(selector);
 const NB = '\u202f';
@@ -195,6 +196,7 @@ async function restore() {
 
 wireLinks();
 wirePrice($('[data-price]'));
+wireWhatIf($('[data-whatif]'));
 if (grid) wireTable();
 await Promise.all([figureEl ? wireChart() : null, table?.loadRest()]);
 if (table) await restore();
