@@ -11,20 +11,16 @@ from dataclasses import dataclass, field
 from agent import pushes
 from agent.counters import Windows
 from agent.sampler.dcgm import Dcgm
-from agent.sampler.nvml import NoDriverError, open_nvml
+from agent.sampler.devices import open_devices
+from agent.sampler.nvml import NoDriverError
 from agent.sampler.sample import DeviceSample
-from agent.sampler.thread import Source
+from agent.sampler.source import Source
 from agent.spool import Spool
 
 #: A driver may be loaded, or a device plugged in, after the agent.
 LOOK_S = 60.0
 #: Each waits 20 ms for NVML: a look stays well within its second.
 PCIE_CALLS = 4
-
-
-def open_devices() -> Source:
-    """The devices of this host; :class:`NoDriverError` says why there are none."""
-    return open_nvml(pcie_calls=PCIE_CALLS)
 
 
 @dataclass
@@ -36,7 +32,7 @@ class SamplingLoop:
     host: str
     interval_s: float
     window_s: float
-    open: Callable[[], Source] = open_devices
+    open: Callable[[], Source] = lambda: open_devices(pcie_calls=PCIE_CALLS)
     dcgm: Dcgm | None = None
     latest: list[DeviceSample] = field(default_factory=list)
     statement: str | None = None

@@ -13,7 +13,7 @@ from types import TracebackType
 from agent.device import Device
 from agent.sampler.nvml import NoDriverError, open_nvml
 from agent.sampler.sample import DeviceSample
-from agent.sampler.thread import Source
+from agent.sampler.source import Source
 from agent.sampler.throttle import POWER_CAP, SET_CLOCKS, SLOWDOWNS, reasons
 from rooflight.protocol import Clock
 

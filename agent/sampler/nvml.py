@@ -221,10 +221,7 @@ class Nvml:
         instance = number(row.gpuInstanceId, narrow=True)
         process = Process(int(row.pid), mem=_count(row.usedGpuMemory))
         process.gpu_instance_id = None if instance is None else int(instance)
-        found = self.host.process(process.pid, t)
-        if found is not None:
-            process.name, process.uid, process.user = found.name, found.uid, found.user
-            process.started = found.started
+        process.own(self.host.process(process.pid, t))
         return process
 
     def _throttle(self, handle: Any) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from agent.sampler.host import Found
 from agent.sampler.names import RATIOS
 from rooflight.protocol import Flag
 
@@ -51,6 +52,12 @@ class Process(Struct):
     uid: int | None = None
     user: str | None = None
     started: float | None = None
+
+    def own(self, found: Found | None) -> None:
+        """Whose it is, as far as this host knows it."""
+        if found is not None:
+            self.name, self.uid, self.user = found.name, found.uid, found.user
+            self.started = found.started
 
 
 class DeviceSample(Struct):

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any, Protocol
+from typing import Any
 
 from agent.counters import Windows
-from agent.sampler.nvml import NoDriverError, open_nvml
-from agent.sampler.sample import DeviceSample
-
-
-class Source(Protocol):
-    """What can be sampled; :class:`agent.sampler.nvml.Nvml` is one."""
-
-    def sample(self, t: float) -> list[DeviceSample]: ...
-
-    def close(self) -> None: ...
+from agent.sampler.devices import open_devices
+from agent.sampler.nvml import NoDriverError
+from agent.sampler.source import Source
 
 
 class Sampling:
@@ -36,11 +29,11 @@ class Sampling:
     def __enter__(self) -> Sampling:
         if self._source is None:
             try:
-                self._source = open_nvml()
+                self._source = open_devices()
             except NoDriverError as e:
                 self._statement = str(e)
                 return self
-        self._thread = threading.Thread(target=self._loop, args=(self._source,), name="nvml", daemon=True)
+        self._thread = threading.Thread(target=self._loop, args=(self._source,), name="sampling", daemon=True)
         self._thread.start()
         return self
 

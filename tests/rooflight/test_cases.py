@@ -201,7 +201,7 @@ def test_no_line_is_looked_for_that_no_case_has() -> None:
 
 @pytest.mark.traces
 def test_the_cases_are_those_that_are_shared() -> None:
-    wanted = {"trace_upload", "flops", "peaks", "agent_script", "nvml_sample", "dcgm_sample"}
+    wanted = {"trace_upload", "flops", "peaks", "agent_script", "nvml_sample", "dcgm_sample", "amdsmi_sample"}
     shared = [
         f.parent
         for f in cases_dir().glob("*/expect.json")
