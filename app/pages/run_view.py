@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from app.pages import numbers as n
 from app.pages.communication_view import CommunicationRow, communication_rows, slowed_kernels
+from app.pages.cuts_view import ModuleLine, PhaseBar, Spread, module_lines, phase_bars, spread
 from app.pages.kernel_view import MAX_ROWS, KernelRow, kernel_rows
 from app.pages.rank_view import CollectiveRow, RankRow, collective_rows, rank_rows
 from app.pages.steps import AnyStep, StepTime, as_dict, counted_steps, main_device, mean, parts_of, step_time
@@ -29,7 +30,6 @@ from rooflight.protocol import (
     Roofs,
     Step,
 )
-from rooflight.report.cuts import Phase, phases
 from rooflight.report.summary import summarise
 from rooflight.report.waits import Wait, waits
 from rooflight.results.throughput import Throughput, throughputs
@@ -110,7 +110,10 @@ class RunView:
     flags: list[Flag]
     findings: list[Finding]
     waits: list[Wait]
-    phases: str
+    phases: list[PhaseBar]
+    modules: list[ModuleLine]
+    spread: list[Spread]
+    work_per: str
     devices: list[DeviceRow]
     ranks: list[RankRow]
     collectives: list[CollectiveRow]
@@ -194,7 +197,10 @@ def run_view(document: Document, rank_n: int | None = None, step_n: int | None =
         flags=[*document.flags, *rank.flags],
         findings=rank.findings,
         waits=waits(rank, summary) if step_n is None else [],
-        phases=_phases(phases(rank, summary), unit) if step_n is None else "",
+        phases=phase_bars(rank, summary),
+        modules=module_lines(rank, summary),
+        spread=spread(rank),
+        work_per=summary.unit,
         devices=_devices(rank),
         ranks=rank_rows(document, rank),
         collectives=collective_rows(document),
@@ -231,11 +237,6 @@ def _waits(chosen: Sequence[AnyStep], unit: n.TimeUnit) -> str:
     if wait is None or transfer is None:
         return ""
     return f"Of it {unit.text(wait)} wait for the last rank and {unit.text(transfer)} transfer."
-
-
-def _phases(found: Sequence[Phase], unit: n.TimeUnit) -> str:
-    """The phases in a line; "" without any."""
-    return ", ".join(f"{p.name} {unit.text(p.us)} ({n.percent(p.share_pct)}{n.NB}%)" for p in found)
 
 
 def _shown(parts: Mapping[str, float], steps: Sequence[AnyStep]) -> list[str]:

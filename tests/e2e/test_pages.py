@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from rooflight import protocol
-from rooflight.protocol import Document, Evidence, Finding, Kernel
+from rooflight.protocol import PARTS, Document, Evidence, Finding, Kernel, Parts, Percentiles
 from tests import shared
 from tests.e2e.conftest import Server
 from tests.factories import a_document, a_rank
@@ -406,6 +406,30 @@ def test_no_prediction_without_a_verdict(
     expect(page.locator("[data-whatif]")).to_have_count(0)
 
 
+def test_phases_modules_and_percentiles_are_those_of_the_api(
+    page: Page, server: Server, push: Callable[[str, Document], str]
+) -> None:
+    document = a_document(steps=6)
+    rank = document.ranks[0]
+    rank.phase_parts_us = {"forward": Parts(compute=240_000), "backward": Parts(memory=120_000)}
+    rank.percentiles_us = {"step_time": Percentiles(174_800.0, 180_000.0, 190_000.0)}
+    for i, k in enumerate(rank.kernels):
+        k.module_path, k.steps_exclusive_us = ("Net > Block" if i < 4 else EVIL), k.time_us
+    run = push("cut", document)
+    open_run(page, server, run)
+    kept = api(server, f"runs/{run}/analysis")["ranks"][0]
+    for phase, parts in kept["phase_parts_us"].items():
+        cell = page.locator(f'[data-phase="{phase}"] td').nth(2)
+        assert float(cell.inner_text()) == pytest.approx(sum(parts.values()) / 6 / 1000, abs=0.051)
+    cells = page.locator('[data-spread="step_time"] td.num')
+    assert cells.all_inner_texts() == ["174.8", "180.0", "190.0"]
+    page.get_by_role("link", name="Block").click()
+    page.wait_for_url(re.compile("pick=0-3"))
+    page.wait_for_selector("html[data-ready]")
+    assert sorted(rows(page)) == [0, 1, 2, 3]
+    assert "hacked" not in page.title()
+
+
 def test_the_theme_is_remembered_and_repaints_the_chart(page: Page, server: Server, resnet: str) -> None:
     open_run(page, server, resnet)
     colour = "() => document.querySelector('[data-roofline]').layout.xaxis.gridcolor"
@@ -456,7 +480,13 @@ def test_a_long_word_in_the_evidence_breaks_on_a_phone(
 def test_many_groups_come_200_at_a_time(
     page: Page, server: Server, push: Callable[[str, Document], str]
 ) -> None:
-    run = push("many", a_document(kernels=2_500))
+    document = a_document(kernels=2_500)
+    rank = document.ranks[0]
+    rank.percentiles_us = {p: Percentiles(1.0, 2.0, 3.0) for p in ("step_time", *PARTS)}
+    for i, k in enumerate(rank.kernels):
+        k.module_path = " > ".join(f"SomeLongModuleName_{i % n}" for n in (2, 12, 40))
+        k.steps_exclusive_us = k.time_us
+    run = push("many", document)
     answer = page.request.get(f"{server.url}/runs/{run}")
     assert len(answer.body()) < 300_000  # without plotly, whatever the number of groups
     open_run(page, server, run)
