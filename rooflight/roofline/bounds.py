@@ -74,7 +74,7 @@ def bound(work: Work, roofs: Roofs) -> Bound:
     Example: 2·4096³ FLOPs in fp16 under 100 TFLOP/s are 1 374 390 ns; its 3·4096²·2 bytes under
     800 GB/s are 125 829 ns; so the bound is the former, and AI 1365 lies right of the ridge 125.
     """
-    return _bound(work, _rates(work, roofs))
+    return _bound(work, rates(work, roofs))
 
 
 class Ceilings:
@@ -82,18 +82,18 @@ class Ceilings:
 
     def __init__(self, roofs: Roofs) -> None:
         self._roofs = roofs
-        self._known: dict[tuple[str | None, bool, bool, bool, bool], _Rates] = {}
+        self._known: dict[tuple[str | None, bool, bool, bool, bool], Rates] = {}
 
     def bound(self, work: Work) -> Bound:
         """As :func:`bound`."""
         kind = (work.dtype, work.matrix, work.math_known, work.over_pcie, work.link_known)
-        rates = self._known.get(kind)
-        if rates is None:
-            rates = self._known[kind] = _rates(work, self._roofs)
-        return _bound(work, rates)
+        met = self._known.get(kind)
+        if met is None:
+            met = self._known[kind] = rates(work, self._roofs)
+        return _bound(work, met)
 
 
-class _Rates(Struct, frozen=True, gc=False):
+class Rates(Struct, frozen=True, gc=False):
     """What one kind of work meets on one device, per second: practical ceilings, those of the datasheet."""
 
     compute: float | None
@@ -106,10 +106,11 @@ class _Rates(Struct, frozen=True, gc=False):
     math_type_assumed: bool
 
 
-def _rates(work: Work, roofs: Roofs) -> _Rates:
+def rates(work: Work, roofs: Roofs) -> Rates:
+    """What work of this kind meets, whatever its amounts."""
     roof, link = compute_ceiling(work, roofs), _link(work, roofs)
     compute, memory = _practical(roof), _practical(roofs.memory)
-    return _Rates(
+    return Rates(
         compute=compute,
         memory=memory,
         link=_practical(link),
@@ -121,7 +122,7 @@ def _rates(work: Work, roofs: Roofs) -> _Rates:
     )
 
 
-def _bound(work: Work, rates: _Rates) -> Bound:
+def _bound(work: Work, rates: Rates) -> Bound:
     # No FLOPs take no time on any unit, also on one whose roof (or type) is unknown.
     compute_ns = 0.0 if work.flops == 0 else _time_ns(work.flops, rates.compute)
     memory_ns = _time_ns(work.bytes, rates.memory)
@@ -170,9 +171,13 @@ def lacks_roof(work: Work, limit: Bound) -> bool:
     """
     if limit.peak_known or work.matrix:
         return not limit.peak_known
+    return not counts_in_integers(work) or _missing(work.bytes, limit.memory_ns)
+
+
+def counts_in_integers(work: Work) -> bool:
+    """Whether its type is known to be one of whole numbers."""
     dtype = BY_NAME.get(work.dtype or "")
-    counts = dtype is not None and dtype.kind in ("int", "bool")
-    return not counts or _missing(work.bytes, limit.memory_ns)
+    return dtype is not None and dtype.kind in ("int", "bool")
 
 
 def _math_type_assumed(work: Work, roofs: Roofs) -> bool:
@@ -196,7 +201,7 @@ def _side(
     return COMPUTE if ai >= ridge else MEMORY
 
 
-def _datasheet_ns(work: Work, rates: _Rates) -> float | None:
+def _datasheet_ns(work: Work, rates: Rates) -> float | None:
     return _largest(
         _time_ns(work.flops, rates.compute_sheet),
         _time_ns(work.bytes, rates.memory_sheet),
@@ -230,4 +235,5 @@ def _ratio(a: float | None, b: float | None) -> float | None:
 
 
 def _largest(*times: float | None) -> float | None:
-    return max((t for t in times if t is not None), default=None)
+    known = [t for t in times if t is not None]
+    return max(known) if known else None

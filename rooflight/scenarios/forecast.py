@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from rooflight.errors import Malformed, Refused
 from rooflight.prices.money import devices_used
 from rooflight.protocol import PARTS, Document, Kernel, Parts, Rank, Roofs, Step
-from rooflight.scenarios.kernels import Forecast, Move, forecast
+from rooflight.scenarios.kernels import Forecasts, Move, forecasts
 from rooflight.scenarios.model import (
     KernelForecast,
     Money,
@@ -21,11 +24,14 @@ from rooflight.scenarios.model import (
     exactly,
 )
 from rooflight.scenarios.money import OnGpu, by_cost, cost
+from rooflight.scenarios.ranges import in_turn
+from rooflight.scenarios.rows import Rows
 from rooflight.scenarios.start import starts
 from rooflight.scenarios.steps import part_factors, wall
 from rooflight.scenarios.target import SIZES, Retyped, roofs_of
 from rooflight.scenarios.words import assumptions
 from rooflight.scenarios.world import MOST_RANKS, RankStep, together, without_waiting
+from rooflight.trace.tables import rows_by
 
 if TYPE_CHECKING:
     from rooflight.analysis import Analysis
@@ -54,7 +60,7 @@ def whatif(
     asked = scenario if gpu is None else replace(scenario, gpu=gpu)
     if asked.dtype is not None and asked.dtype not in SIZES:
         raise Refused(f"unknown dtype {asked.dtype[:40]!r}", hint=f"one of {', '.join(SIZES)}")
-    ranks = _ranks(document)
+    ranks = [_Rank(r, Rows.of(r.kernels, list(r.devices))) for r in _ranks(document)]
     found = _Run(document, ranks, asked).answer(money)
     if instances is not None:
         found.instances = by_cost(
@@ -69,11 +75,11 @@ def _ranks(document: Document) -> list[Rank]:
     """The first rank, and of the others with GPU work those that have most to do themselves."""
     if not document.ranks or not _has_work(document.ranks[0]):
         raise Refused("no GPU work was recorded, so there is none to move", where=document.source)
-    for us in (us for rank in document.ranks for us in _times(rank)):
-        if not 0 <= us <= MAX_US:
-            raise Malformed(
-                f"not a time: {us} µs", where=document.source, hint="send the JSON of `rooflight analyze`"
-            )
+    odd = (us for rank in document.ranks for us in _times(rank) if not 0 <= us <= MAX_US)
+    for us in odd:
+        raise Malformed(
+            f"not a time: {us} µs", where=document.source, hint="send the JSON of `rooflight analyze`"
+        )
     first, *others = document.ranks
     others = sorted(filter(_has_work, others), key=lambda r: (-_own_us(r), r.rank))
     return [first, *others[: MOST_RANKS - 1]]
@@ -87,29 +93,48 @@ def _own_us(rank: Rank) -> float:
     return sum(s.step_time_us - (s.wait_us or 0.0) for s in rank.steps or rank.inferred_steps)
 
 
-def _times(rank: Rank) -> Iterator[float]:
+def _times(rank: Rank) -> list[float]:
     """All that is scaled and summed."""
-    several = [*rank.parts_us.values(), *(s.parts_us for s in (*rank.steps, *rank.inferred_steps))]
-    for parts in several:
-        if parts is not None:
-            yield from (getattr(parts, p) for p in PARTS)
-    for s in (*rank.steps, *rank.inferred_steps):
-        yield from (s.step_time_us, s.wait_us or 0.0)
-    for k in rank.kernels:
-        yield from (k.time_us, k.exclusive_us or 0.0, k.steps_exclusive_us or 0.0)
+    steps, kernels = (*rank.steps, *rank.inferred_steps), rank.kernels
+    several = [*rank.parts_us.values(), *(s.parts_us for s in steps)]
+    return [
+        *(getattr(parts, p) for parts in several if parts is not None for p in PARTS),
+        *(s.step_time_us for s in steps),
+        *(s.wait_us or 0.0 for s in steps),
+        *[k.time_us for k in kernels],
+        *[k.exclusive_us or 0.0 for k in kernels],
+        *[k.steps_exclusive_us or 0.0 for k in kernels],
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rank:
+    """A rank with its kernels in columns, by the places of its devices."""
+
+    rank: Rank
+    rows: Rows
 
 
 class _Run:
     """A run in one scenario, seen from its first rank."""
 
-    def __init__(self, document: Document, ranks: Sequence[Rank], scenario: Scenario) -> None:
-        rank, *others = ranks
+    def __init__(self, document: Document, ranks: Sequence[_Rank], scenario: Scenario) -> None:
+        first, *others = ranks
+        rank = first.rank
         self._document, self._rank, self._scenario = document, rank, scenario
         self._others = [_Run(document, [other], scenario) for other in others]
         other = None if scenario.gpu is None else roofs_of(scenario.gpu)
         self._moves = {d: _move(rank.roofs.get(d, Roofs()), other, scenario.dtype) for d in rank.devices}
         self._headline = rank.headline or next(iter(rank.devices))
-        self._forecasts = [forecast(k, self._move_of(k), scenario) for k in rank.kernels]
+        self._rows, self._home = first.rows, list(rank.devices).index(self._headline)
+        self._forecasts = self._forecast()
+
+    def _forecast(self) -> Forecasts:
+        """What is on no known device goes by the headline's."""
+        rows, moves = self._rows, list(self._moves.values())
+        device = np.where(rows.device < 0, self._home, rows.device)
+        parts = [(at, forecasts(rows.take(at), moves[d], self._scenario)) for d, at in rows_by(device)]
+        return Forecasts.together(parts) if parts else forecasts(rows, moves[self._home], self._scenario)
 
     def step(self) -> OnGpu:
         """The mean step alone."""
@@ -139,7 +164,7 @@ class _Run:
             recording_us=None if whole is None else self._wall(whole, steps=False).rounded(),
             recorded_us=None if whole is None else round(_length(whole), 3),
             unknown_share=self._unknown_share(),
-            per_kernel=[_row(k, f) for k, f in zip(self._rank.kernels, self._forecasts, strict=True)],
+            per_kernel=self._kernels(),
             steps=[StepForecast(s.n, s.recorded_us, s.predicted_us.rounded()) for s in steps],
             cost_per_step=cost(mean, usd, devices),
             usd_per_gpu_hour=usd,
@@ -154,8 +179,12 @@ class _Run:
             ranks=1 + len(self._others),
         )
 
-    def _move_of(self, k: Kernel) -> Move:
-        return self._moves.get(k.device) or self._moves[self._headline]
+    def _kernels(self) -> list[KernelForecast]:
+        f = self._forecasts
+        predicted = f.factor.times(self._rows.time_us)
+        columns = (predicted.low, predicted.mid, predicted.high, f.basis, f.known, f.bound_us)
+        told = zip(self._rank.kernels, *(c.tolist() for c in columns), strict=True)
+        return [_row(k, Range(low, mid, high).rounded(), *rest) for k, low, mid, high, *rest in told]
 
     @property
     def _fallback(self) -> dict[str, str]:
@@ -168,13 +197,10 @@ class _Run:
     @cached_property
     def _kernel_time(self) -> tuple[Range, float, float]:
         """All kernels: predicted, recorded, and how much of the middle rests on unknowns."""
-        total, recorded, unknown = exactly(0.0), 0.0, 0.0
-        for k, f in zip(self._rank.kernels, self._forecasts, strict=True):
-            if k.kind == "kernel":
-                total += f.factor.times(k.time_us)
-                recorded += k.time_us
-                unknown += 0.0 if f.known else f.factor.mid * k.time_us
-        return total, recorded, unknown
+        kernels, f = self._rows.is_kernel, self._forecasts
+        time_us = self._rows.time_us[kernels]
+        predicted = f.factor.take(kernels).times(time_us)
+        return predicted.total(), in_turn(time_us), in_turn(predicted.mid[~f.known[kernels]])
 
     def _steps(self) -> list[StepForecast]:
         return together([run.own_steps() for run in (self, *self._others)])
@@ -194,11 +220,11 @@ class _Run:
 
     @cached_property
     def _in_steps(self) -> dict[str, Range]:
-        return part_factors(self._rank.kernels, self._forecasts, self._headline, steps=True)
+        return part_factors(self._rows, self._forecasts.factor, self._home, steps=True)
 
     @cached_property
     def _in_all(self) -> dict[str, Range]:
-        return part_factors(self._rank.kernels, self._forecasts, self._headline, steps=False)
+        return part_factors(self._rows, self._forecasts.factor, self._home, steps=False)
 
     def _devices(self) -> int:
         return devices_used(self._document) or 1
@@ -211,7 +237,7 @@ def _move(recorded: Roofs, other: Roofs | None, dtype: str | None) -> Move:
     return Move(recorded, asked, Retyped(dtype, asked), starts(recorded, asked))
 
 
-def _row(k: Kernel, f: Forecast) -> KernelForecast:
+def _row(k: Kernel, predicted: Range, basis: str, known: bool, bound_us: float) -> KernelForecast:
     return KernelForecast(
         name=k.name,
         short_name=k.short_name,
@@ -223,10 +249,10 @@ def _row(k: Kernel, f: Forecast) -> KernelForecast:
         count=k.count,
         regime=k.regime,
         time_us=k.time_us,
-        predicted_us=f.factor.times(k.time_us).rounded(),
-        bound_us=None if f.bound_us is None else round(f.bound_us, 3),
-        basis=f.basis,
-        known=f.known,
+        predicted_us=predicted,
+        bound_us=None if math.isnan(bound_us) else round(bound_us, 3),
+        basis=basis,
+        known=known,
     )
 
 

@@ -1,19 +1,26 @@
-"""How long a row of the kernel table takes on another device (DEFINITIONS §19)."""
+"""How long the rows of the kernel table take on another device (DEFINITIONS §19)."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import NamedTuple
 
-from msgspec import Struct
+import numpy as np
+from numpy.typing import NDArray
 
-from rooflight.protocol import Ceiling, Kernel, Roofs
+from rooflight.attribution.intervals import F64
+from rooflight.protocol import Ceiling, Roofs
 from rooflight.regimes.kernels import TINY_NS
-from rooflight.roofline.bounds import Ceilings, Work, lacks_roof
-from rooflight.scenarios.model import Range, Scenario, exactly
+from rooflight.roofline.bounds import Work
+from rooflight.roofline.columns import Works, least
+from rooflight.scenarios.model import Scenario
+from rooflight.scenarios.ranges import Ranges
+from rooflight.scenarios.rows import LINK, MEMORY, PCIE, Rows
 from rooflight.scenarios.start import NO_START, Start
 from rooflight.scenarios.target import Retyped
+from rooflight.trace.tables import I64, Mask
 from rooflight.units import NS_PER_US
 
 #: How far a kernel's share of its roof may differ between devices; that of one that no roof holds; and of
@@ -24,43 +31,54 @@ SHORTEST_US = 0.001
 #: No device, and no part of a kernel's time, is so many times another.
 MOST_APART = 1e6
 _KNOWN = ("compute", "memory", "latency")
-_FUSED_FAMILY = "elementwise"
 
 
-class Forecast(Struct, frozen=True, gc=False):
-    """``factor`` is of the recorded time; ``bound_us`` the asked device's own bound of all launches."""
+@dataclass(frozen=True, slots=True)
+class Forecasts:
+    """Row-aligned with the table.  ``factor`` is of the recorded time, ``basis`` names the rule, ``known``
+    says that it does not rest on an unknown; ``bound_us`` is the asked device's own bound of all launches,
+    NaN where that is unknown."""
 
-    factor: Range
-    basis: str
-    known: bool
-    bound_us: float | None = None
+    factor: Ranges
+    basis: NDArray[np.object_]
+    known: Mask
+    bound_us: F64
+
+    @classmethod
+    def together(cls, parts: Sequence[tuple[I64, Forecasts]]) -> Forecasts:
+        """Those of several devices as one, each with the rows that are its."""
+        order = np.argsort(np.concatenate([rows for rows, _ in parts]))
+        factors = [(f.factor.low, f.factor.mid, f.factor.high) for _, f in parts]
+        columns = [
+            (*factor, f.basis, f.known, f.bound_us) for factor, (_, f) in zip(factors, parts, strict=True)
+        ]
+        *factor, basis, known, bound_us = (np.concatenate(c)[order] for c in zip(*columns, strict=True))
+        return cls(Ranges(*factor), basis, known, bound_us)
 
 
-class Bounds(Struct, frozen=True, gc=False):
-    """Bounds of all launches in µs on the recorded and on the asked device; ``None`` is unknown."""
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Bounds of all launches in µs on the recorded and on the asked device, NaN where unknown."""
 
-    recorded_us: float | None
-    asked_us: float | None
+    recorded_us: F64
+    asked_us: F64
 
     @property
-    def ratio(self) -> float | None:
-        """``None`` too where a roof cannot be one: no device is a million times another."""
-        if not self.recorded_us or not self.asked_us:
-            return None
-        ratio = self.asked_us / self.recorded_us
-        return ratio if 1 / MOST_APART <= ratio <= MOST_APART else None
+    def ratio(self) -> F64:
+        """Unknown too where a roof cannot be one: no device is a million times another."""
+        ratio = self.asked_us / np.where(self.recorded_us > 0, self.recorded_us, np.nan)
+        return np.where((ratio >= 1 / MOST_APART) & (ratio <= MOST_APART), ratio, np.nan)
 
-    def floor(self, time_us: float) -> float:
+    def floor(self, time_us: F64) -> F64:
         """The least share of its time that a kernel takes.  One that beat its practical roof where it was
         recorded may beat the other's by as much."""
-        if self.asked_us is None or time_us < SHORTEST_US:
-            return 0.0
-        beaten = min(1.0, time_us / self.recorded_us) if self.recorded_us else 1.0
+        time_us = np.where(time_us < SHORTEST_US, np.nan, time_us)
+        beaten = np.fmin(1.0, time_us / np.where(self.recorded_us > 0, self.recorded_us, np.nan))
         floor = self.asked_us / time_us * beaten
-        return floor if floor <= MOST_APART else 0.0
+        return np.where(floor <= MOST_APART, floor, 0.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Move:
     """From one device to another."""
 
@@ -73,127 +91,116 @@ class Move:
     def same(self) -> bool:
         return self.recorded is self.asked
 
-    @cached_property
-    def _before(self) -> Ceilings:
-        return Ceilings(self.recorded)
-
-    @cached_property
-    def _after(self) -> Ceilings:
-        return Ceilings(self.asked)
-
-    def bounds(self, k: Kernel) -> Bounds:
-        work = work_of(k)
-        retyped = self._retyped(k, work)
-        before, after = self._before.bound(work), self._after.bound(retyped)
+    def bounds(self, works: Works) -> Bounds:
+        before, after = least(works, self.recorded), least(self._retyped(works), self.asked)
         # A roof that is missing on one side alone would make the other side's bound too low.
-        if lacks_roof(work, before) or lacks_roof(retyped, after):
-            return Bounds(None, None)
-        return Bounds(_us(before.bound_ns), _us(after.bound_ns))
+        lacks = before.lacks | after.lacks
+        return Bounds(*(np.where(lacks, np.nan, side.ns / NS_PER_US) for side in (before, after)))
 
-    def unchanged(self, k: Kernel) -> bool:
-        return self.same and self._retyped(k, work_of(k)) == work_of(k)
+    def unchanged(self, works: Works) -> Mask:
+        """The work that stays the same on the same device."""
+        same = [self.same and self._of_kind(kind) == kind for kind in works.kinds]
+        return np.array(same, bool)[works.kind]
 
-    def _retyped(self, k: Kernel, work: Work) -> Work:
+    def _retyped(self, works: Works) -> Works:
+        kinds = [self._of_kind(kind) for kind in works.kinds]
+        per_byte = np.array([kind.bytes for kind in kinds], np.float64)[works.kind]
+        return Works(works.flops, works.bytes * per_byte, works.link_bytes, works.kind, kinds)
+
+    def _of_kind(self, kind: Work) -> Work:
         # A type that the recorded device has no roof for needs no other one there.
-        return work if self.same and self.types.dtype is None else self.types.work(k, work)
+        return kind if self.same and self.types.dtype is None else self.types.work(kind)
 
 
-def forecast(k: Kernel, move: Move, scenario: Scenario) -> Forecast:
-    """The time of all launches of ``k`` in ``scenario``, as a factor of what they took."""
-    limits = move.bounds(k)
-    moved = _moved(k, move, limits)
-    floor = limits.floor(k.time_us) if k.regime in _KNOWN else 0.0
-    factor = moved.factor.at_least(floor)
-    if scenario.roofs_reached and k.regime in _KNOWN and floor:
-        factor = exactly(min(factor.low, floor))
-    if scenario.fused:
-        factor = factor.each(_fused(k))
-    known_bound = limits.asked_us if k.regime in _KNOWN else None
-    return Forecast(factor, moved.basis, moved.known, known_bound)
+def forecasts(rows: Rows, move: Move, scenario: Scenario) -> Forecasts:
+    """The time of all launches of each row in ``scenario``, as a factor of what they took."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        limits, judged = move.bounds(rows.works), rows.within(*_KNOWN)
+        moved = _moved(rows, move, limits)
+        floor = np.where(judged, limits.floor(rows.time_us), 0.0)
+        factor = moved.factor.at_least(floor)
+        if scenario.roofs_reached:
+            factor = factor.where(floor > 0, Ranges.exactly(np.minimum(factor.low, floor)))
+        if scenario.fused:
+            factor = factor.each(_fused(rows))
+        return Forecasts(factor, moved.basis, moved.known, np.where(judged, limits.asked_us, np.nan))
 
 
-def work_of(k: Kernel) -> Work:
-    """The work of all launches."""
-    over_pcie = k.family == "memcpy" and "PtoP" not in k.name
-    return Work(k.flops, k.bytes, k.link_bytes, k.dtype, k.matrix, over_pcie=over_pcie)
+class _Told(NamedTuple):
+    """What a rule says, of all rows alike or of each."""
+
+    low: F64 | float
+    mid: F64 | float
+    high: F64 | float
+    basis: str
+    known: Mask | bool = True
 
 
-def _moved(k: Kernel, move: Move, limits: Bounds) -> Forecast:
-    if k.time_us < SHORTEST_US or move.unchanged(k):
-        return Forecast(exactly(1.0), "unchanged", k.regime != "unknown")
-    if k.regime == "communication":
-        return _crossing(move.recorded.link, move.asked.link, "link", middle=True)
-    if k.regime == "copy":
-        return _copied(k, move)
-    if k.regime in _KNOWN and _tiny(k):
-        return Forecast(_around(move.start.moved(_launch_us(k), 1.0), OFF_ROOF), "tiny", known=True)
-    if k.regime in ("compute", "memory") and limits.ratio is not None:
-        return Forecast(_around(limits.ratio, AT_ROOF), "roof", known=True)
-    if k.regime == "latency" and limits.ratio is not None:
-        return _latency(k, move, limits.ratio)
-    return _unknown(move)
+def _moved(rows: Rows, move: Move, limits: Bounds) -> Forecasts:
+    n = len(rows)
+    factor = Ranges(*(np.ones(n) for _ in range(3)))
+    basis, known = np.full(n, "", object), np.zeros(n, bool)
+    columns = (factor.low, factor.mid, factor.high, basis, known)
+    for these, told in _rules(rows, move, limits):
+        for column, value in zip(columns, told, strict=True):
+            np.copyto(column, value, where=these)
+    return Forecasts(factor, basis, known, limits.asked_us)
 
 
-def _latency(k: Kernel, move: Move, ratio: float) -> Forecast:
+def _rules(rows: Rows, move: Move, limits: Bounds) -> Iterator[tuple[Mask, _Told]]:
+    """What holds of which rows; of several the last one counts."""
+    recorded, asked, ratio = move.recorded, move.asked, limits.ratio
+    comparable, copies = ~np.isnan(ratio), rows.within("copy")
+    yield np.ones(len(rows), bool), _unknown(move)
+    yield rows.within("latency") & comparable, _latency(rows, move, ratio)
+    yield rows.within("compute", "memory") & comparable, _around(ratio, AT_ROOF, "roof")
+    # Shorter than 5 µs a kernel is start and drain, which no roof tells.
+    tiny = rows.within(*_KNOWN) & (rows.launch_us * NS_PER_US < TINY_NS)
+    yield tiny, _around(move.start.moved(rows.launch_us, 1.0), OFF_ROOF, "tiny")
+    yield copies & (rows.crosses == MEMORY), _crossing(recorded.memory, asked.memory, "memory", middle=False)
+    yield copies & (rows.crosses == LINK), _crossing(recorded.link, asked.link, "link", middle=False)
+    yield copies & (rows.crosses == PCIE), _crossing(recorded.pcie, asked.pcie, "pcie", middle=False)
+    yield rows.within("communication"), _crossing(recorded.link, asked.link, "link", middle=True)
+    same = (rows.time_us < SHORTEST_US) | move.unchanged(rows.works)
+    yield same, _Told(1.0, 1.0, 1.0, "unchanged", ~rows.within("unknown"))
+
+
+def _latency(rows: Rows, move: Move, ratio: F64) -> _Told:
     """Neither resource was busy.  Two accounts are open: its time is latency, and stays; or its SMs were as
     busy as they could be, and it scales with those that have a block.  The middle is halfway
     (geometrically).  Start and end have their own."""
-    filled = fill(k.blocks, move.recorded.sm_count) / fill(k.blocks, move.asked.sm_count)
-    middle = move.start.moved(_launch_us(k), math.sqrt(ratio * filled))
-    return Forecast(_around(middle, OFF_ROOF), "latency", known=True)
+    filled = fill(rows.blocks, move.recorded.sm_count) / fill(rows.blocks, move.asked.sm_count)
+    return _around(move.start.moved(rows.launch_us, np.sqrt(ratio * filled)), OFF_ROOF, "latency")
 
 
-def _tiny(k: Kernel) -> bool:
-    """Shorter than 5 µs a kernel is start and drain, which no roof tells."""
-    return _launch_us(k) * NS_PER_US < TINY_NS
-
-
-def _launch_us(k: Kernel) -> float:
-    """The typical launch, in µs."""
-    return k.p50_us or k.time_us / max(1, k.count)
-
-
-def fill(blocks: int | None, sm_count: int | None) -> float:
+def fill(blocks: F64, sm_count: int | None) -> F64:
     """The share of SMs that have a block, 1 where blocks or SMs are not known."""
-    return min(1.0, blocks / sm_count) if blocks and sm_count and sm_count > 0 else 1.0
+    return np.fmin(1.0, blocks / (sm_count if sm_count and sm_count > 0 else np.nan))
 
 
-def _unknown(move: Move) -> Forecast:
+def _unknown(move: Move) -> _Told:
     b = _inverse_ratio(move.recorded.memory, move.asked.memory)
     if b is None:
-        return Forecast(_around(1.0, OFF_ROOF), "unknown", known=False)
-    return Forecast(Range(min(b, 1) / UNKNOWN, math.sqrt(b), max(b, 1) * UNKNOWN), "unknown", known=False)
+        return _around(1.0, OFF_ROOF, "unknown", known=False)
+    return _Told(min(b, 1) / UNKNOWN, math.sqrt(b), max(b, 1) * UNKNOWN, "unknown", known=False)
 
 
-def _copied(k: Kernel, move: Move) -> Forecast:
-    on_device = k.family == "memset" or k.kind == "memset" or "DtoD" in k.name
-    if on_device:
-        return _crossing(move.recorded.memory, move.asked.memory, "memory", middle=False)
-    if "PtoP" in k.name:
-        return _crossing(move.recorded.link, move.asked.link, "link", middle=False)
-    return _crossing(move.recorded.pcie, move.asked.pcie, "pcie", middle=False)
-
-
-def _crossing(recorded: Ceiling | None, asked: Ceiling | None, over: str, *, middle: bool) -> Forecast:
+def _crossing(recorded: Ceiling | None, asked: Ceiling | None, over: str, *, middle: bool) -> _Told:
     """Between no change and the ratio of what is crossed; in the ``middle``, or at the ratio."""
     n = _inverse_ratio(recorded, asked)
     if n is None:
-        return Forecast(exactly(1.0), f"no {over} data", known=False)
-    return Forecast(Range(min(n, 1.0), math.sqrt(n) if middle else n, max(n, 1.0)), over, known=True)
+        return _Told(1.0, 1.0, 1.0, f"no {over} data", known=False)
+    return _Told(min(n, 1.0), math.sqrt(n) if middle else n, max(n, 1.0), over)
 
 
-def _fused(k: Kernel) -> Range:
+def _fused(rows: Rows) -> Ranges:
     """What is left of a kernel's bytes, and so of its time, when chains are one kernel: at best it neither
     reads nor writes what the chain hands on; at worst it still writes it, since somebody else reads it."""
-    if k.family != _FUSED_FAMILY or not k.bytes:
-        return exactly(1.0)
-    both = max(0.0, 1 - (k.chained_in_bytes + k.chained_out_bytes) / k.bytes)
-    reads = max(0.0, 1 - k.chained_in_bytes / k.bytes)
-    return Range(both, (both + reads) / 2, reads)
+    return Ranges(rows.unwritten, (rows.unwritten + rows.unread) / 2, rows.unread)
 
 
-def _around(mid: float, spread: float) -> Range:
-    return Range(mid / spread, mid, mid * spread)
+def _around(mid: F64 | float, spread: float, basis: str, *, known: bool = True) -> _Told:
+    return _Told(mid / spread, mid, mid * spread, basis, known)
 
 
 def _inverse_ratio(recorded: Ceiling | None, asked: Ceiling | None) -> float | None:
@@ -202,7 +209,3 @@ def _inverse_ratio(recorded: Ceiling | None, asked: Ceiling | None) -> float | N
     if not a or not b or not (0 < a < math.inf and 0 < b < math.inf):
         return None
     return a / b if b / MOST_APART <= a <= b * MOST_APART else None
-
-
-def _us(ns: float | None) -> float | None:
-    return None if ns is None else ns / NS_PER_US

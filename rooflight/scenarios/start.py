@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from rooflight.attribution.intervals import F64
 from rooflight.hardware.catalogue import by_id
 from rooflight.protocol import Roofs
 
@@ -21,14 +24,13 @@ class Start:
     recorded_us: float = 0.0
     asked_us: float = 0.0
 
-    def own(self, launch_us: float) -> float:
-        """The share of a launch that is start and end; a shorter one is nothing else."""
-        return min(1.0, self.recorded_us / launch_us) if launch_us > 0 else 0.0
-
-    def moved(self, launch_us: float, rest: float) -> float:
-        """The factor of a launch's time when what is not start or end takes ``rest`` times as long."""
-        own = self.own(launch_us)
-        return (1 - own) * rest + (own * self.asked_us / self.recorded_us if own else 0.0)
+    def moved(self, launch_us: F64, rest: F64 | float) -> F64 | float:
+        """The factor of each launch's time when what is not start or end takes ``rest`` times as long; a
+        launch that is shorter than these is nothing else."""
+        if not self.recorded_us:
+            return rest
+        own = np.where(launch_us > 0, self.recorded_us / np.maximum(launch_us, self.recorded_us), 0.0)
+        return (1 - own) * rest + own * self.asked_us / self.recorded_us
 
 
 NO_START = Start()

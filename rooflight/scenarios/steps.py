@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from rooflight.protocol import IDLE_PARTS, KERNEL_PARTS, PARTS, DeviceFigures, Kernel, Parts
-from rooflight.scenarios.kernels import SHORTEST_US, Forecast
+import numpy as np
+
+from rooflight.protocol import IDLE_PARTS, KERNEL_PARTS, PARTS, DeviceFigures, Parts
+from rooflight.scenarios.kernels import SHORTEST_US
 from rooflight.scenarios.model import Range, Scenario, exactly
+from rooflight.scenarios.ranges import Ranges
+from rooflight.scenarios.rows import Rows
 
 _NONE = exactly(0.0)
 
 
-def part_factors(
-    kernels: Sequence[Kernel], forecasts: Sequence[Forecast], device: str, *, steps: bool
-) -> dict[str, Range]:
+def part_factors(rows: Rows, factor: Ranges, device: int, *, steps: bool) -> dict[str, Range]:
     """Per part of ``device`` the factor of its time: the mean over its rows, weighed with the time that is
     theirs alone, within the steps or in the whole recording."""
-    weight: dict[str, float] = defaultdict(float)
-    moved: dict[str, Range] = defaultdict(lambda: _NONE)
-    for k, f in zip(kernels, forecasts, strict=True):
-        if k.device == device and (own := _own(k, steps=steps)) >= SHORTEST_US:
-            weight[k.regime] += own
-            moved[k.regime] += f.factor.times(own)
-    return {part: moved[part].times(1 / total) for part, total in weight.items()}
-
-
-def _own(k: Kernel, *, steps: bool) -> float:
-    own = k.steps_exclusive_us if steps else k.exclusive_us
-    return k.time_us if own is None else own
+    own = rows.steps_own_us if steps else rows.own_us
+    here = (rows.device == device) & (own >= SHORTEST_US) & (rows.part >= 0)
+    part, weight = rows.part[here], own[here]
+    total = np.bincount(part, weight, len(PARTS)).tolist()
+    moved = [
+        np.bincount(part, c[here] * weight, len(PARTS)).tolist()
+        for c in (factor.low, factor.mid, factor.high)
+    ]
+    ranges = (Range(*sums) for sums in zip(*moved, strict=True))
+    return {p: r.times(1 / all_) for p, r, all_ in zip(PARTS, ranges, total, strict=True) if all_}
 
 
 def wall(

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from rooflight.errors import Refused
 from rooflight.hardware import alike, ceilings, find
-from rooflight.protocol import Kernel, Roofs
+from rooflight.protocol import Roofs
 from rooflight.roofline.bounds import Work, compute_ceiling
 
 #: Bytes of an element.
@@ -65,11 +65,11 @@ class Retyped:
     roofs: Roofs
     fallback: dict[str, str] = field(default_factory=dict)
 
-    def work(self, k: Kernel, recorded: Work) -> Work:
-        """The work of ``k`` in the number type asked for, or in the one that the device has instead."""
+    def work(self, recorded: Work) -> Work:
+        """The work in the number type asked for, or in the one that the device has instead."""
         work = recorded
-        if self.dtype is not None and takes(k, self.dtype):
-            share = SIZES[self.dtype] / SIZES[k.dtype or self.dtype]
+        if self.dtype is not None and takes(work, self.dtype):
+            share = SIZES[self.dtype] / SIZES[work.dtype or self.dtype]
             size = None if work.bytes is None else work.bytes * share
             work = replace(work, dtype=self.dtype, bytes=size, math_known=True)
         if work.dtype is None or not work.flops or compute_ceiling(work, self.roofs) is not None:
@@ -87,6 +87,6 @@ class Retyped:
         return work
 
 
-def takes(k: Kernel, dtype: str) -> bool:
-    """Whether a run in ``dtype`` has this kernel in it: of types under 16 bits only matrix work."""
-    return k.dtype in _RUN_TYPES and (k.matrix or SIZES[dtype] >= _NARROW)
+def takes(work: Work, dtype: str) -> bool:
+    """Whether a run in ``dtype`` has this work in it: of types under 16 bits only matrix work."""
+    return work.dtype in _RUN_TYPES and (work.matrix or SIZES[dtype] >= _NARROW)

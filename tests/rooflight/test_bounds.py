@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rooflight.protocol import Ceiling, Roofs
-from rooflight.roofline.bounds import Bound, Ceilings, Work, bound, compute_ceiling
+from rooflight.roofline.bounds import Bound, Ceilings, Work, bound, compute_ceiling, lacks_roof
+from rooflight.roofline.columns import Works, least
 from rooflight.roofline.speed import KernelTime, Limit, SpeedOfLight, attainable_fraction
 
 # Round numbers: 100 TFLOP/s fp16 (datasheet 125), 10 fp32, 800 GB/s (datasheet 1000), link 20 GB/s.
@@ -238,3 +239,29 @@ def test_many_pieces_of_work_have_the_bound_of_each_alone() -> None:
     ]
     ceilings = Ceilings(ROOFS)
     assert [ceilings.bound(w) for w in many] == [bound(w, ROOFS) for w in many]
+
+
+AMOUNTS = st.one_of(st.none(), st.just(0.0), st.floats(1.0, 1e15))
+WORKS = st.builds(
+    Work,
+    AMOUNTS,
+    AMOUNTS,
+    AMOUNTS,
+    dtype=st.sampled_from((None, "fp16", "fp32", "fp8", "int64")),
+    matrix=st.booleans(),
+    over_pcie=st.booleans(),
+    link_known=st.booleans(),
+)
+
+
+@given(st.lists(WORKS, max_size=8), st.sampled_from((ROOFS, Roofs(memory=ROOFS.memory), Roofs())))
+def test_work_in_columns_has_the_bound_of_each_piece_alone(many: list[Work], roofs: Roofs) -> None:
+    """To the last digit; here every piece is a kind of its own, of which there may be more than are used."""
+    flops, size, link = (
+        np.array([getattr(w, f) for w in many], float) for f in ("flops", "bytes", "link_bytes")
+    )
+    works = Works(flops, size, link, np.arange(len(many)), many)[np.arange(len(many))[::-1]]
+    ns, lacks = least(works, roofs)
+    bounds = [bound(w, roofs) for w in reversed(many)]
+    assert [None if np.isnan(t) else t for t in ns.tolist()] == [b.bound_ns for b in bounds]
+    assert lacks.tolist() == [lacks_roof(w, b) for w, b in zip(reversed(many), bounds, strict=True)]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,8 +25,10 @@ from rooflight.protocol import (
     Step,
 )
 from rooflight.scenarios import Money, Range, WhatIf
-from rooflight.scenarios.kernels import Forecast, Move, fill, forecast
+from rooflight.scenarios.kernels import Move, fill, forecasts
 from rooflight.scenarios.model import exactly
+from rooflight.scenarios.ranges import Ranges
+from rooflight.scenarios.rows import Rows, works_of
 from rooflight.scenarios.start import Start, starts
 from rooflight.scenarios.steps import part_factors, wall
 from rooflight.scenarios.target import Retyped, roofs_of
@@ -64,6 +67,23 @@ def kernel(regime: str, t: float = 100.0, **more: Any) -> Kernel:
         "steps_exclusive_us": t,
     }  # fmt: skip
     return Kernel(**(defaults | more))
+
+
+class Forecast(NamedTuple):
+    """What is said of one row."""
+
+    factor: Range
+    basis: str
+    known: bool
+    bound_us: float | None = None
+
+
+def forecast(k: Kernel, m: Move, scenario: Scenario) -> Forecast:
+    f = forecasts(Rows.of([k], ["0"]), m, scenario)
+    low, mid, high, known, bound = (
+        c.item() for c in (f.factor.low, f.factor.mid, f.factor.high, f.known, f.bound_us)
+    )
+    return Forecast(Range(low, mid, high), f.basis.item(), known, None if math.isnan(bound) else bound)
 
 
 def factor(k: Kernel, m: Move | None = None, scenario: Scenario = AS_IS) -> Range:
@@ -156,8 +176,9 @@ def test_start_and_end_move_tiny_and_latency_kernels_alone() -> None:
 
 
 def test_blocks_that_are_not_known_fill_the_device() -> None:
-    assert fill(None, 100) == fill(10, None) == fill(100, 100) == fill(900, 100) == 1.0
-    assert fill(25, 100) == 0.25
+    blocks = np.array([math.nan, 25.0, 100.0, 900.0])
+    assert fill(blocks, 100).tolist() == [1.0, 0.25, 1.0, 1.0]
+    assert fill(blocks, None).tolist() == [1.0] * 4
 
 
 def test_unknown_lies_between_unchanged_and_the_bandwidths() -> None:
@@ -324,10 +345,10 @@ def test_communication_hides_as_far_as_compute_reaches() -> None:
 
 def test_a_part_scales_as_its_rows_do_by_the_time_that_is_theirs() -> None:
     rows = [kernel("compute", steps_exclusive_us=30.0), kernel("compute", steps_exclusive_us=10.0)]
-    found = [Forecast(exactly(1.0), "", True), Forecast(exactly(0.2), "", True)]
+    table, found = Rows.of(rows, ["0", "1"]), Ranges.exactly(np.array([1.0, 0.2]))
     # (30 x 1 + 10 x 0.2) / 40
-    assert part_factors(rows, found, "0", steps=True)["compute"].mid == pytest.approx(0.8)
-    assert part_factors(rows, found, "1", steps=True) == {}
+    assert part_factors(table, found, 0, steps=True)["compute"].mid == pytest.approx(0.8)
+    assert part_factors(table, found, 1, steps=True) == {}
 
 
 def test_roofs_that_cannot_be_are_unknown() -> None:
@@ -337,7 +358,7 @@ def test_roofs_that_cannot_be_are_unknown() -> None:
         k = kernel(regime, count=0, p50_us=0.0, blocks=7)
         assert forecast(k, move(odd), AS_IS) == Forecast(Range(1 / 1.5, 1.0, 1.5), "unknown", known=False)
     assert factor(kernel("communication"), move(odd, roofs(1, 1, link=50))) == exactly(1.0)
-    assert fill(7, odd.sm_count) == 1.0
+    assert fill(np.array([7.0]), odd.sm_count).tolist() == [1.0]
 
 
 # --- whole answers ---------------------------------------------------------------------------------
@@ -527,8 +548,8 @@ def test_a_faster_device_never_raises_a_bound(k: Kernel, gpu: str, times: float)
 def test_no_time_is_under_the_bound_but_as_recorded(k: Kernel, x: str, y: str) -> None:
     here, there = roofs_of(x), roofs_of(y)
     m = move(there, here)
-    f, limits = forecast(k, m, AS_IS), m.bounds(k)
-    if f.bound_us is not None and limits.recorded_us is not None and k.time_us > limits.recorded_us:
+    f, recorded_us = forecast(k, m, AS_IS), m.bounds(works_of([k])).recorded_us.item()
+    if f.bound_us is not None and k.time_us > recorded_us:
         assert f.factor.low * k.time_us >= f.bound_us * (1 - 1e-9)
 
 
