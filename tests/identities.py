@@ -143,6 +143,12 @@ def _of_findings(r: Rank, steps: list[Step]) -> Iterator[str]:
         rows = [i for e in f.evidence for i in e.kernels]
         if not all(0 <= i < len(r.kernels) for i in rows):
             yield f"{f.code} points at rows that are not there"
+    savings = [ns(f.saving_us) for f in r.findings if f.saving_us is not None]
+    together = None if r.findings_total_us is None else ns(r.findings_total_us)
+    if (together is None) != (not savings):
+        yield f"together {together} ns of {savings}"
+    elif together is not None and not max(savings) - 1 <= together <= sum(walls) / len(walls) + 1:
+        yield f"savings {savings} make {together} ns together, of {walls}"
 
 
 def _withheld(r: Rank, steps: list[Step]) -> Iterator[str]:

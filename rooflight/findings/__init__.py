@@ -9,7 +9,7 @@ import importlib
 
 from rooflight.findings.facts import Facts
 from rooflight.findings.model import Found, Rule, Seen
-from rooflight.findings.registry import all_rules, find, find_in_run, run_codes, together_ns
+from rooflight.findings.registry import all_rules, find, find_in_run, run_codes, spoken_of
 from rooflight.findings.waits import Waits
 
 RULES = (
@@ -59,5 +59,5 @@ __all__ = [
     "find",
     "find_in_run",
     "run_codes",
-    "together_ns",
+    "spoken_of",
 ]

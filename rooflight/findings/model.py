@@ -27,7 +27,7 @@ class Found:
 
     ``time_ns`` is the time of the rows that it speaks of, over all counted steps; ``saving_ns`` how much of
     it would go at most, ``None`` where nothing tells; ``assumption`` what that rests on, in words; ``when``
-    the instants of that time, empty where only their sum is known.
+    the instants of that time, empty where nothing is to be saved.
     """
 
     seen: tuple[Seen, ...]

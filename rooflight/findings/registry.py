@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from rooflight.attribution.intervals import measure, union_of
+from rooflight.attribution.intervals import Set, union_of
 from rooflight.findings.facts import Facts
 from rooflight.findings.model import Found, Rule
 from rooflight.findings.waits import Waits
@@ -92,10 +92,10 @@ def find(facts: Facts, *, withheld: bool = False) -> list[tuple[Rule[Facts], Fou
     return sorted(worth, key=lambda pair: -1.0 if pair[1].saving_ns is None else -pair[1].saving_ns - 1)
 
 
-def together_ns(found: Iterable[Found]) -> int:
-    """The time that findings with a saving speak of, each instant once (DEFINITIONS §18): what they save
-    together is no more."""
-    return measure(union_of(*(one.when for one in found if one.saving_ns is not None)))
+def spoken_of(found: Iterable[Found]) -> Set:
+    """The instants that findings with a saving speak of (DEFINITIONS §18): what they save together is no
+    more than these."""
+    return union_of(*(one.when for one in found if one.saving_ns is not None))
 
 
 def _is_worth(found: Found, wall_ns: float) -> bool:

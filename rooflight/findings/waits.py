@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rooflight.attribution.intervals import Set
+
 #: From here on shares are uneven: the largest over the mean.
 LEAST_RATIO = 1.25
 
@@ -15,7 +17,7 @@ class Shares:
     ``LEAST_RATIO`` times the mean, ``ratio`` times in their median.
 
     ``heaviest`` is the rank that has it most often (``times``), ``None`` where only this rank's own split is
-    known.  ``time_ns`` is the exposed time of the uneven ones and of the waiting for that rank, within the
+    known.  ``when`` is the exposed time of the uneven ones and of the waiting for that rank, within the
     steps; of it ``moving_ns`` and ``waiting_ns`` rest on the unevenness.  ``experts`` is the longest time of
     grouped products of a rank over the mean of the ranks.
     """
@@ -25,7 +27,7 @@ class Shares:
     ratio: float
     heaviest: int | None
     times: int
-    time_ns: int
+    when: Set
     moving_ns: float
     waiting_ns: float
     experts: float | None = None
@@ -37,7 +39,8 @@ class Waits:
 
     ``straggler`` is the rank for which this rank (``rank``) waited most often in the collectives that it took
     part in: in ``last`` of ``collectives``.  ``steps`` are the numbers of the counted steps, ``wait_ns`` the
-    exposed communication of each before that one had arrived, ``wall_ns`` the length of them all.
+    exposed communication of each before that one had arrived, ``when`` its instants, ``wall_ns`` the time of
+    the steps, each instant once.
     ``groups`` are places of the rank's communication kernels in its kernel table.  ``shares`` are those of
     its all-to-alls; a rank alone has no straggler but itself.
     """
@@ -48,7 +51,8 @@ class Waits:
     collectives: int
     steps: Sequence[int]
     wait_ns: Sequence[float]
-    wall_ns: float
+    when: Set
+    wall_ns: int
     groups: tuple[int, ...] = ()
     shares: Shares | None = None
 

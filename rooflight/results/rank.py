@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from rooflight.attribution.collectives import collective_calls
-from rooflight.attribution.intervals import EMPTY
+from rooflight.attribution.intervals import EMPTY, intersection
 from rooflight.protocol import Cpu, CpuStep, Rank, Step
 from rooflight.regimes.quality import grade
 from rooflight.regimes.steps import StepVerdict, incomplete, rests_on, step_regime, summed
@@ -19,11 +19,12 @@ from rooflight.results.communication import communication
 from rooflight.results.contention import contention
 from rooflight.results.cpu import cpu_device
 from rooflight.results.devices import device_figures
+from rooflight.results.findings import Advice
 from rooflight.results.gaps import gap_columns
 from rooflight.results.idle import idle_rows
 from rooflight.results.launches import Columns, launch_columns
 from rooflight.results.phases import phase_columns, phase_rows
-from rooflight.results.result import Exposed, RankResult
+from rooflight.results.result import Advised, Exposed, RankResult
 from rooflight.results.stages import Stages
 from rooflight.results.steps import parts_us, percentiles_us, step_row
 from rooflight.trace.tables import GpuKind
@@ -49,8 +50,17 @@ def analyse_rank(s: Stages) -> RankResult:
     calls = collective_calls(s.timeline, s.names, s.is_comm)
     rank.communication, rank.communication_rows, messages = communication(s, calls)
     rank.contention = contention(s.timeline, s.groups, s.is_comm, s.table[1])
+    exposed = _exposed(s)
     return RankResult(
-        s.timeline.source, rank, meta.world_size, meta.base_ns, s.quality, calls, _exposed(s), messages
+        source=s.timeline.source,
+        rank=rank,
+        world_size=meta.world_size,
+        base_ns=meta.base_ns,
+        facts=s.quality,
+        calls=calls,
+        exposed=exposed,
+        messages=messages,
+        advised=_advised(s.findings, exposed),
     )
 
 
@@ -173,6 +183,11 @@ def _exposed(s: Stages) -> Exposed:
     spans = EMPTY if s.headline is None else s.partitions[s.headline].communication
     bounds = np.array([(f.span.start, f.span.end) for f in s.figures], np.int64).reshape(-1, 2)
     return Exposed(spans[:, 0], spans[:, 1], bounds[:, 0], bounds[:, 1])
+
+
+def _advised(advice: Advice, exposed: Exposed) -> Advised:
+    when = intersection(advice.when, np.column_stack((exposed.start, exposed.end)))
+    return Advised(advice.total_us, when[:, 0], when[:, 1])
 
 
 def _first_kernel(timeline: Timeline) -> str | None:

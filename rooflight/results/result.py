@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from rooflight.attribution.collectives import Calls
-from rooflight.attribution.intervals import F64
+from rooflight.attribution.intervals import F64, Set
 from rooflight.protocol import Rank
 from rooflight.regimes.quality import QualityFacts
 from rooflight.trace.tables import I64
@@ -30,6 +30,21 @@ class Exposed:
     end: I64
     step_start: I64
     step_end: I64
+
+
+@dataclass(frozen=True, slots=True)
+class Advised:
+    """What the findings of the rank alone speak of, where they have a saving: ``total_us`` is
+    ``rank.findings_total_us`` without what the other ranks tell, ``start`` and ``end`` are its instants of
+    :class:`Exposed`."""
+
+    total_us: float | None
+    start: I64
+    end: I64
+
+    @property
+    def communication(self) -> Set:
+        return np.column_stack((self.start, self.end))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +66,7 @@ class Messages:
 
 
 _NONE, _NOWHERE = np.empty(0, np.int64), np.empty(0, np.float64)
+NOTHING_ADVISED = Advised(None, _NONE, _NONE)
 NO_MESSAGES = Messages(_NONE, _NONE, _NONE, _NONE, _NOWHERE, _NONE)
 
 
@@ -68,6 +84,7 @@ class RankResult(Struct, frozen=True):
     calls: Calls
     exposed: Exposed
     messages: Messages = msgspec.field(default_factory=lambda: NO_MESSAGES)
+    advised: Advised = msgspec.field(default_factory=lambda: NOTHING_ADVISED)
 
 
 def encode(value: Any) -> bytes:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rooflight.attribution.intervals import F64, Clipper, intersection, measure, union
+from rooflight.attribution.intervals import F64, Clipper, intersection, union
 from rooflight.findings.waits import LEAST_RATIO, Shares
 from rooflight.results.medians import median
 from rooflight.results.ranks import AcrossRanks, stragglers
@@ -111,7 +111,7 @@ def _cost(result: RankResult, e: _Exchanges, ranks: Sequence[RankResult], *, alo
         ratio=median(e.ratio[uneven]),
         heaviest=None if alone or heaviest < 0 else ranks[heaviest].rank.rank,
         times=int(counts.max()),
-        time_ns=measure(intersection(exposed, spoken)),
+        when=intersection(exposed, spoken),
         moving_ns=float(moving.sum()),
         waiting_ns=float(waiting.sum()),
         experts=_experts(ranks),

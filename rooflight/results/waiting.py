@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rooflight.attribution.intervals import Clipper, intersection, union
+from rooflight.attribution.collectives import Calls
+from rooflight.attribution.intervals import EMPTY, Clipper, Set, intersection, measure, union
 from rooflight.findings import Waits
 from rooflight.findings.waits import Shares
 from rooflight.results.findings import add_from_run
 from rooflight.results.ranks import AcrossRanks, stragglers
-from rooflight.results.result import RankResult
+from rooflight.results.result import Exposed, RankResult
 from rooflight.results.shares import shares
 from rooflight.trace.tables import I64
-from rooflight.units import NS_PER_US
 
 _SHOWN = 5
 
@@ -36,7 +36,7 @@ def advise(across: AcrossRanks | None, ranks: Sequence[RankResult]) -> None:
     """Findings that rest on the comparison of the ranks, where communication is split already."""
     late = {} if across is None else _late(across)
     for place, (result, shared) in enumerate(zip(ranks, shares(across, ranks), strict=True)):
-        add_from_run(result.rank, _waits(result, late.get(place), shared))
+        add_from_run(result, _waits(result, late.get(place), shared))
 
 
 def _late(across: AcrossRanks) -> dict[int, _Late]:
@@ -69,29 +69,33 @@ def _waits(result: RankResult, late: _Late | None, shared: Shares | None) -> Wai
     """``None`` where no verdict is allowed, or no step tells."""
     rank = result.rank
     steps = rank.steps or rank.inferred_steps
-    if rank.verdict_withheld is not None or not steps or (late is None and shared is None):
+    exposed = result.exposed
+    if rank.verdict_withheld is not None or not steps or exposed.step_start.size != len(steps):
+        return None
+    if late is None and shared is None:
         return None
     kernels = [i for i, k in enumerate(rank.kernels) if k.regime == "communication"]
+    when = _waited(exposed, result.calls, late)
+    inside = Clipper(when).within(exposed.step_start, exposed.step_end)
     return Waits(
         rank=rank.rank,
         straggler=late.straggler if late else rank.rank,
         last=late.last if late else 0,
         collectives=late.collectives if late else 0,
         steps=[s.n for s in steps],
-        wait_ns=_waited_ns(result, late, len(steps)),
-        wall_ns=sum(s.step_time_us for s in steps) * NS_PER_US,
+        wait_ns=inside.tolist(),
+        when=when,
+        wall_ns=measure(union(exposed.step_start, exposed.step_end)),
         groups=tuple(sorted(kernels, key=lambda i: (-rank.kernels[i].time_us, i))[:_SHOWN]),
         shares=shared,
     )
 
 
-def _waited_ns(result: RankResult, late: _Late | None, n: int) -> list[float]:
-    """Of each of ``n`` steps the exposed communication in which the rank waited for the late one."""
-    exposed = result.exposed
-    if late is None or exposed.step_start.size != n:
-        return [0.0] * n
-    start, end = result.calls.start[late.call], result.calls.end[late.call]
+def _waited(exposed: Exposed, calls: Calls, late: _Late | None) -> Set:
+    """The instants of exposed communication, within the steps, in which the rank waited for the late one."""
+    if late is None:
+        return EMPTY
+    start, end = calls.start[late.call], calls.end[late.call]
     waiting = union(start, start + np.minimum(late.wait, end - start))
-    spans = np.column_stack((exposed.start, exposed.end))
-    inside = Clipper(intersection(spans, waiting)).within(exposed.step_start, exposed.step_end)
-    return [float(ns) for ns in inside.tolist()]
+    spans = intersection(np.column_stack((exposed.start, exposed.end)), waiting)
+    return intersection(spans, union(exposed.step_start, exposed.step_end))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rooflight.attribution.intervals import measure
 from rooflight.findings.model import Found, Seen
 from rooflight.findings.registry import run_rule
 from rooflight.findings.waits import Waits
@@ -30,18 +31,15 @@ def straggler(waits: Waits) -> Iterator[Found]:
     rare = waits.collectives < _FEWEST or waits.last <= _MOST * waits.collectives
     if rare or waits.straggler == waits.rank:
         return
-    time = sum(waits.wait_ns)
+    time = measure(waits.when)
     each = f"{time / waits.counted / 1e6:.3g} ms per step"
     share = f"{100 * time / waits.wall_ns:.0f} %" if waits.wall_ns else "–"
     order = sorted(range(len(waits.steps)), key=lambda i: (-waits.wait_ns[i], i))
     late = f"rank {waits.straggler} came last in {waits.last} of {waits.collectives} collectives"
-    yield Found(
-        seen=(
-            Seen(
-                f"{late}; {each}, {share}, wait", waits.groups, tuple(waits.steps[i] for i in order[:_SHOWN])
-            ),
-        ),
-        time_ns=round(time),
-        saving_ns=time,
-        assumption=f"rank {waits.straggler} arrives with the others, and nobody else is late in its place",
+    steps = tuple(waits.steps[i] for i in order[:_SHOWN])
+    yield Found.over(
+        waits.when,
+        (Seen(f"{late}; {each}, {share}, wait", waits.groups, steps),),
+        float(time),
+        f"rank {waits.straggler} arrives with the others, and nobody else is late in its place",
     )

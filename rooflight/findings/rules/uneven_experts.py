@@ -30,12 +30,11 @@ def uneven_experts(waits: Waits) -> Iterator[Found]:
     s = waits.shares
     if s is None or s.uneven < _FEWEST or s.ratio < LEAST_RATIO:
         return
-    saving = min(float(s.time_ns), s.moving_ns + s.waiting_ns)
-    yield Found(
-        seen=tuple(Seen(text, waits.groups) for text in _texts(waits, s)),
-        time_ns=s.time_ns,
-        saving_ns=saving,
-        assumption="every rank gets the mean share"
+    yield Found.over(
+        s.when,
+        tuple(Seen(text, waits.groups) for text in _texts(waits, s)),
+        s.moving_ns + s.waiting_ns,
+        "every rank gets the mean share"
         if s.heaviest is not None
         else "every rank gets the mean share; the others send in the proportions of this one",
     )

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rooflight import analyze
+from rooflight.analysis import Options, combine
+from rooflight.protocol import Rank
+from rooflight.results.rank import analyse_rank
+from rooflight.results.result import decode, encode
+from rooflight.results.stages import Stages
+from rooflight.trace.timeline import Timeline
+from tests.identities import broken
 from tests.recording import Recording
 
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>"
@@ -75,3 +85,68 @@ def test_the_total_lies_between_the_largest_saving_and_the_wall(scene: Recording
     if rank.steps:
         # Steps do not overlap here.
         assert total <= sum(s.step_time_us for s in rank.steps) / len(rank.steps) + 0.001
+
+
+# --- with the other ranks ------------------------------------------------------------------------------
+
+
+def reduced(rank: int, scene: Recording, late: float, dur: float = 150, n: int = 4) -> Timeline:
+    """``n`` all-reduces of two ranks from 300 on, one in every ``dur``, to which this rank comes so late."""
+    group = {"Collective name": "allreduce", "Process Group Name": "dp", "Process Group Ranks": "[0, 1]"}
+    for i in range(n):
+        at = 300 + dur * i + late
+        scene.kernel("ncclDevKernel_AllReduce_Sum_f32", at, at, dur - late, stream=20, **group)
+    return scene.timeline(distributedInfo={"rank": rank, "world_size": 2})
+
+
+def starved(computes: int = 0) -> Recording:
+    """A step of 1000 whose first 300 wait for input, of which at their end this much is computed."""
+    scene = Recording().step(0, 0, 1000).host(ALONE, 0, 300 - computes, cat="user_annotation")
+    return scene.kernel("gemm", 300 - computes, 300 - computes, computes) if computes else scene
+
+
+def savings(rank: Rank) -> dict[str, float]:
+    return {f.code: f.saving_us for f in rank.findings if f.saving_us is not None}
+
+
+def test_waiting_for_a_rank_is_other_time_than_waiting_for_input() -> None:
+    """Rank 0 waits 300 for input and four times 100 for rank 1; nothing is left to run beside its
+    communication.  300 + 400, and not the larger of them."""
+    waiting, _ = analyze([reduced(0, starved(), 0), reduced(1, starved(), 100)]).document.ranks
+    found = savings(waiting)
+    assert "exposed-communication" not in found
+    assert (found["input-starved"], found["straggler"]) == (300, 400)
+    assert waiting.findings_total_us == 700
+
+
+def test_what_is_waited_is_exposed_communication_already() -> None:
+    """200 are computed, which could hide as much of the 600 that are exposed: all 600 are spoken of, and the
+    400 of waiting are among them.  With 100 of input they are 700."""
+    waiting, _ = analyze([reduced(0, starved(200), 0), reduced(1, starved(200), 100)]).document.ranks
+    found = savings(waiting)
+    assert (found["input-starved"], found["exposed-communication"], found["straggler"]) == (100, 200, 400)
+    assert waiting.findings_total_us == 700
+
+
+def test_a_comparison_takes_what_an_earlier_one_added() -> None:
+    """Once its other rank is gone, what the first waited for it is, too."""
+    alone, other = (
+        analyse_rank(Stages(reduced(r, starved(), 100.0 * r), Options(), None, ())) for r in (0, 1)
+    )
+    together = combine([alone, other]).ranks[0]
+    assert together.findings_total_us == 700
+    assert combine([decode(encode(alone))]).ranks[0].findings_total_us == 300
+
+
+@settings(max_examples=40, deadline=None)
+@given(recordings(), recordings(), st.integers(0, 149), st.integers(1, 8))
+def test_with_the_other_rank_it_is_no_more_than_the_wall(
+    first: Recording, second: Recording, late: int, n: int
+) -> None:
+    """And no less than what any one saves, nor than the total of the rank alone."""
+    timelines = [reduced(0, first, 0, n=n), reduced(1, second, late, n=n)]
+    alone = [analyze(deepcopy(t)).document.ranks[0].findings_total_us for t in timelines]
+    document = analyze(timelines).document
+    assert not broken(document)
+    for rank, before in zip(document.ranks, alone, strict=True):
+        assert (rank.findings_total_us or 0) >= (before or 0)
