@@ -64,29 +64,47 @@ def utilisation(
     ``phase`` is that of each GPU event (:func:`rooflight.attribution.phases.phases`).
     """
     work = _matrix_work(timeline, links, phase, groups, device, roofs)
-    borders = zip(*(np.searchsorted(work.start, t).tolist() for t in (start, end)), strict=True)
-    lengths = (end - start).tolist()
-    return [_of(work, low, high, ns) for (low, high), ns in zip(borders, lengths, strict=True)]
+    steps = _Steps.of(work.start, start, end)
+    most = steps.peak(work) * (end - start) / NS_PER_S
+    mfu, hfu = (steps.share(flops, work.length, most) for flops in (work.model, work.ran))
+    return [Utilisation(*row) for row in zip(mfu, hfu, strict=True)]
 
 
-def _of(work: _Work, low: int, high: int, wall_ns: int) -> Utilisation:
-    here = slice(low, high)
-    ran, model, length = work.ran[here], work.model[here], work.length[here]
-    weight = np.nan_to_num(ran)
-    by_kind = np.bincount(work.kind[here], weights=weight, minlength=len(work.peaks))
-    peak = work.peaks[int(by_kind.argmax())] if weight.any() else float("nan")
-    if np.isnan(peak) or wall_ns <= 0:
-        return Utilisation()
-    most = peak * wall_ns / NS_PER_S
-    return Utilisation(mfu=_share(model, length, most), hfu=_share(ran, length, most))
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """The steps by the places [low, high) of their kernels."""
 
+    low: I64
+    high: I64
 
-def _share(flops: F64, length: I64, most: float) -> float | None:
-    """The sum of the known FLOPs over ``most``; ``None`` where too little of the time has known ones."""
-    known = ~np.isnan(flops)
-    if int(length[known].sum()) < LEAST_KNOWN * int(length.sum()):
-        return None
-    return float(flops[known].sum() / most)
+    @classmethod
+    def of(cls, kernels: I64, start: I64, end: I64) -> _Steps:
+        low, high = (np.searchsorted(kernels, t) for t in (start, end))
+        return cls(low, np.maximum(low, high))
+
+    def peak(self, work: _Work) -> F64:
+        """Of the type that most of each step's known FLOPs have; NaN without any."""
+        ran = np.nan_to_num(work.ran)
+        by_kind = [self._sum(np.where(work.kind == k, ran, 0.0)) for k in range(len(work.peaks))]
+        sums = np.array([np.zeros(self.low.size), *by_kind])
+        peaks: F64 = np.array([np.nan, *work.peaks])[sums.argmax(axis=0)]
+        return peaks
+
+    def share(self, flops: F64, length: I64, most: F64) -> list[float | None]:
+        """The sum of the known FLOPs over ``most``; ``None`` where that is nothing, or too little of the time
+        has known ones."""
+        known = ~np.isnan(flops)
+        told = self._sum(np.where(known, length, 0)) >= LEAST_KNOWN * self._sum(length)
+        done = self._sum(np.where(known, flops, 0.0))
+        return [
+            float(f / m) if enough and m > 0 else None
+            for enough, f, m in zip(told.tolist(), done.tolist(), most.tolist(), strict=True)
+        ]
+
+    def _sum(self, column: F64 | I64) -> F64:
+        """The sum of each step; steps may hold each other, so none is added up by itself."""
+        before = np.concatenate((np.zeros(1, np.longdouble), np.cumsum(column, dtype=np.longdouble)))
+        return (before[self.high] - before[self.low]).astype(np.float64)
 
 
 def _matrix_work(

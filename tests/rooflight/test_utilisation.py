@@ -53,6 +53,15 @@ def test_a_kernel_belongs_to_the_step_in_which_it_starts() -> None:
     assert second.hfu is None  # no product starts in it
 
 
+def test_each_of_steps_inside_each_other_has_the_products_that_start_in_it() -> None:
+    """In 1000 us from 0 on three products start, in 1000 us from 300 on two, in 1000 us from 600 on one."""
+    scene = Recording()
+    for i in range(3):
+        scene.step(i, 300 * i, 1000)
+        scene.op("aten::mm", 10 * i, SQUARE, BF16).kernel("gemm_bf16", 10 * i + 1, 100 + 300 * i, 300)
+    assert [s.hfu for s in scene.rank().steps] == pytest.approx([3 * ONE, 2 * ONE, ONE], rel=1e-12)
+
+
 def backward(scene: Recording, at: float, **inner: Any) -> Recording:
     """A node of autograd in [at, at + 20) and, inside, a product with these args more."""
     scene.host(
