@@ -7,11 +7,15 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from rooflight.findings.evidence import amount
 from rooflight.findings.facts import Facts
 from rooflight.findings.model import Found, Seen
 from rooflight.findings.registry import rule
+from rooflight.findings.scores import Sizes, runs_of
 from rooflight.roofline.groups import Group
+from rooflight.trace.tables import distinct
 
 _SHARE = 0.1
 _ATTENTION = frozenset({"attention_fwd", "attention_decode"})
@@ -32,12 +36,13 @@ _GB = 1e9
     "once; keys and values in fp8 or int8; fewer key-value heads (GQA, MLA) or a sliding window; shared "
     "prefixes read once (cascade attention).",
     false_alarms="Where one answer at a time is wanted as soon as can be and its context is long, these "
-    "reads are the work.  By name alone a kernel may also serve prompts.",
+    "reads are the work.  By name alone a kernel may also serve prompts; one learned query that pools a "
+    "sequence looks the same and has no cache.",
 )
 def kv_cache(facts: Facts) -> Iterator[Found]:
-    """Attention kernels with one query for each sequence, by their shapes, else by their name, that take a
-    tenth of the time or more."""
-    reads = {i: _read(g) for i, g, _ in facts.kernels() if _is_decode(g)}
+    """Attention kernels with one query for each sequence, by their shapes, else by their name, and batched
+    products of one row on both sides of a softmax, that take a tenth of the time or more."""
+    reads = {i: _read(g) for i, g, _ in facts.kernels() if _is_decode(g)} | _products(facts)
     if not reads:
         return
     when = facts.instants_of(reads)
@@ -56,6 +61,17 @@ def _bytes(facts: Facts, reads: dict[int, int | None]) -> str:
     part = "" if len(known) == len(reads) else "those of known shapes "
     each = f"{total / facts.counted / _GB:.3g} GB{' per step' if facts.spans else ''}"
     return f"{part}read {each} of keys and values"
+
+
+def _products(facts: Facts) -> dict[int, int | None]:
+    """The products of attention in single kernels, one row each, and the bytes of the keys or values that
+    they read."""
+    sizes, rows = Sizes.of(facts), facts.kernel_rows
+    runs, of = runs_of(facts, rows, sizes), facts.groups.of_event[rows]
+    # One query, and more than one key.
+    one = (sizes.rows[of[runs.first]] == 1) & (sizes.right[of[runs.last]] > sizes.out[of[runs.last]])
+    found = distinct(of[np.concatenate((runs.first[one], runs.last[one]))]).tolist()
+    return {i: round(int(sizes.right[i]) * float(sizes.width[i])) for i in found}
 
 
 def _is_decode(g: Group) -> bool:

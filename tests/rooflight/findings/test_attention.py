@@ -79,3 +79,29 @@ def test_products_still_take_the_time_of_their_flops() -> None:
 )
 def test_no_materialised_attention(scene: Recording) -> None:
     assert "materialised-attention" not in scene.findings()
+
+
+def decoding(queries: int, keys: int, *, steps: int = 2) -> Recording:
+    """32 heads of 128 in bf16: both products of 60 us and a softmax of 20 once in each step of 200."""
+    scene = Recording()
+    for n in range(steps):
+        at = 200 * n
+        scene.step(n, at, 200)
+        scene.op("aten::bmm", at, [[32, queries, 128], [32, 128, keys]], BF16).kernel(GEMM, at, at, 60)
+        scores = [1, 32, queries, keys]
+        scene.op("aten::_softmax", at + 10, [scores, [], []], BF16).kernel(SOFTMAX, at + 10, at + 60, 20)
+        factors = [[32, queries, keys], [32, keys, 128]]
+        scene.op("aten::bmm", at + 20, factors, BF16).kernel(GEMM, at + 20, at + 80, 60)
+    return scene
+
+
+def test_one_query_over_a_cache_in_single_kernels() -> None:
+    """Keys and values of 32 x 8192 x 128 numbers of 2 B: 0.134 GB of a step; 120 of 200 us."""
+    found = decoding(1, 8192).findings()["kv-cache-reads"]
+    assert shown(found) == "0.12 ms per step, 60 %; read 0.134 GB per step of keys and values"
+    assert found.saving_us is None
+
+
+@pytest.mark.parametrize("scene", [decoding(2, 8192), decoding(1, 1)], ids=["two queries", "one key"])
+def test_more_queries_or_no_past_read_no_cache(scene: Recording) -> None:
+    assert "kv-cache-reads" not in scene.findings()
