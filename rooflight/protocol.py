@@ -47,6 +47,7 @@ REGIMES = (
 )
 ORIGINS = ("measured", "modelled", "inferred", "unknown")
 
+# Rows of which there are many say gc=False: they hold no cycle, and the collector need not walk them.
 # Everything from outside is bounded: an integer fits a BIGINT, a name fits a page.
 NonNegative = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Time = Annotated[float, Meta(ge=0)]
@@ -86,7 +87,7 @@ class DeviceFigures(Struct):
     unlinked_us: Time
 
 
-class Parts(Struct):
+class Parts(Struct, gc=False):
     """Exclusive parts of a wall time, in µs; their sum is the wall time exactly (DEFINITIONS §16)."""
 
     compute: float = 0.0
@@ -104,7 +105,7 @@ class Parts(Struct):
     unknown_idle: float = 0.0
 
 
-class StepWork(Struct):
+class StepWork(Struct, gc=False):
     """Sums over the kernels of a step whose FLOPs and bytes are known, of one number type and origin."""
 
     dtype: Text | None
@@ -151,7 +152,7 @@ class Attribution(Struct):
     time_us: Time
 
 
-class Kernel(Struct):
+class Kernel(Struct, gc=False):
     """A kernel group: same name, op, module, input dims and types, device.
 
     ``time_us``, ``flops``, ``bytes`` and ``bound_us`` are totals over its launches; ``min_us`` to

@@ -64,7 +64,7 @@ class ChangeRow(Struct):
     words: str
 
 
-class ComparedKernel(Struct):
+class ComparedKernel(Struct, gc=False):
     """A kernel group of one run."""
 
     name: str
@@ -87,7 +87,7 @@ class ComparedKernel(Struct):
     regime: str
 
 
-class KernelChange(Struct):
+class KernelChange(Struct, gc=False):
     """A kernel group in both runs."""
 
     match: str

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from msgspec import Struct, field
 
 
-class Range(Struct, frozen=True):
+class Range(Struct, frozen=True, gc=False):
     """``low <= mid <= high``."""
 
     low: float
@@ -61,7 +61,7 @@ class Money:
     source: str = ""
 
 
-class KernelForecast(Struct):
+class KernelForecast(Struct, gc=False):
     """One row of the kernel table.  ``time_us`` is as recorded, ``predicted_us`` and ``bound_us`` on the
     asked device, all totals over its launches; ``basis`` names the rule, ``known`` says that it does not
     rest on an unknown."""
@@ -82,7 +82,7 @@ class KernelForecast(Struct):
     known: bool
 
 
-class StepForecast(Struct):
+class StepForecast(Struct, gc=False):
     """One step; ``recorded_us`` is its wall time as recorded."""
 
     n: int
