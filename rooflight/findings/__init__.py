@@ -42,6 +42,7 @@ RULES = (
     "graph_breaks",
     "straggler",
     "uneven_experts",
+    "unlike_recordings",
     "recording_options",
 )
 

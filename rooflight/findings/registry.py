@@ -40,12 +40,19 @@ def rule(
 
 
 def run_rule(
-    code: str, title: str, *, why: str, fix: str, false_alarms: str, regime: str | None = None
+    code: str,
+    title: str,
+    *,
+    why: str,
+    fix: str,
+    false_alarms: str,
+    regime: str | None = None,
+    quiet: bool = False,
 ) -> Callable[[Check[Waits]], Check[Waits]]:
     """As :func:`rule`, for what only the comparison of the ranks tells."""
 
     def sign_in(check: Check[Waits]) -> Check[Waits]:
-        _sign_in(_RUN_RULES, Rule(code, title, check, why, fix, false_alarms, regime))
+        _sign_in(_RUN_RULES, Rule(code, title, check, why, fix, false_alarms, regime, quiet))
         return check
 
     return sign_in
@@ -65,8 +72,10 @@ def all_rules() -> tuple[Rule[Any], ...]:
 
 
 def find_in_run(waits: Waits) -> list[tuple[Rule[Waits], Found]]:
-    """What the comparison of the ranks says of one of them."""
-    found = [(rule, one) for rule in _RUN_RULES.values() for one in rule.check(waits) if one.seen]
+    """What the comparison of the ranks says of one of them; without verdicts only what is said of the
+    recordings themselves."""
+    rules = [rule for rule in _RUN_RULES.values() if rule.quiet or not waits.withheld]
+    found = [(rule, one) for rule in rules for one in rule.check(waits) if one.seen]
     return [(rule, _capped(one)) for rule, one in found if _is_worth(one, waits.wall_ns)]
 
 

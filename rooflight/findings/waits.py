@@ -42,7 +42,8 @@ class Waits:
     exposed communication of each before that one had arrived, ``when`` its instants, ``wall_ns`` the time of
     the steps, each instant once.
     ``groups`` are places of the rank's communication kernels in its kernel table.  ``shares`` are those of
-    its all-to-alls; a rank alone has no straggler but itself.
+    its all-to-alls; a rank alone has no straggler but itself.  ``unlike`` says what some ranks recorded and
+    others did not.  ``withheld``: no step tells, or the rank's recording allows no verdicts.
     """
 
     rank: int
@@ -55,6 +56,8 @@ class Waits:
     wall_ns: int
     groups: tuple[int, ...] = ()
     shares: Shares | None = None
+    unlike: Sequence[str] = ()
+    withheld: bool = False
 
     @property
     def counted(self) -> int:

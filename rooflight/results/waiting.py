@@ -12,12 +12,19 @@ from rooflight.attribution.intervals import EMPTY, Clipper, Set, intersection, m
 from rooflight.findings import Waits
 from rooflight.findings.waits import Shares
 from rooflight.results.findings import add_from_run
-from rooflight.results.ranks import AcrossRanks, stragglers
+from rooflight.results.ranks import AcrossRanks, listed, stragglers
 from rooflight.results.result import Exposed, RankResult
 from rooflight.results.shares import shares
 from rooflight.trace.tables import I64
 
 _SHOWN = 5
+#: What the flags of a rank say that it did not record.
+_LACKING = {
+    "no_gpu_activity": "GPU work",
+    "no_shapes": "input shapes (record_shapes=True)",
+    "no_steps": "marked steps (prof.step())",
+    "gpu_model_unknown": "the model of the GPU",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +42,9 @@ class _Late:
 def advise(across: AcrossRanks | None, ranks: Sequence[RankResult]) -> None:
     """Findings that rest on the comparison of the ranks, where communication is split already."""
     late = {} if across is None else _late(across)
+    unlike = _unlike(ranks)
     for place, (result, shared) in enumerate(zip(ranks, shares(across, ranks), strict=True)):
-        add_from_run(result, _waits(result, late.get(place), shared))
+        add_from_run(result, _waits(result, late.get(place), shared, unlike))
 
 
 def _late(across: AcrossRanks) -> dict[int, _Late]:
@@ -65,14 +73,14 @@ def _late(across: AcrossRanks) -> dict[int, _Late]:
     return found
 
 
-def _waits(result: RankResult, late: _Late | None, shared: Shares | None) -> Waits | None:
-    """``None`` where no verdict is allowed, or no step tells."""
-    rank = result.rank
+def _waits(
+    result: RankResult, late: _Late | None, shared: Shares | None, unlike: Sequence[str]
+) -> Waits | None:
+    """``None`` where nothing is to be told."""
+    rank, exposed = result.rank, result.exposed
     steps = rank.steps or rank.inferred_steps
-    exposed = result.exposed
-    if rank.verdict_withheld is not None or not steps or exposed.step_start.size != len(steps):
-        return None
-    if late is None and shared is None:
+    withheld = rank.verdict_withheld is not None or not steps or exposed.step_start.size != len(steps)
+    if not unlike and (withheld or (late is None and shared is None)):
         return None
     kernels = [i for i, k in enumerate(rank.kernels) if k.regime == "communication"]
     when = _waited(exposed, result.calls, late)
@@ -88,7 +96,20 @@ def _waits(result: RankResult, late: _Late | None, shared: Shares | None) -> Wai
         wall_ns=measure(union(exposed.step_start, exposed.step_end)),
         groups=tuple(sorted(kernels, key=lambda i: (-rank.kernels[i].time_us, i))[:_SHOWN]),
         shares=shared,
+        unlike=unlike,
+        withheld=withheld,
     )
+
+
+def _unlike(ranks: Sequence[RankResult]) -> list[str]:
+    """What some ranks recorded and others did not, in words."""
+    found = []
+    for code, words in _LACKING.items():
+        without = [r.rank.rank for r in ranks if any(f.code == code for f in r.rank.flags)]
+        if 0 < len(without) < len(ranks):
+            who = f"rank{'s' if len(without) > 1 else ''} {listed(without)}"
+            found.append(f"{who} of {len(ranks)} without {words}")
+    return found
 
 
 def _waited(exposed: Exposed, calls: Calls, late: _Late | None) -> Set:

@@ -11,7 +11,7 @@ from rooflight.cost.reasons import REASONS
 from rooflight.findings.facts import Facts
 from rooflight.findings.model import Found, Seen
 from rooflight.findings.registry import rule
-from rooflight.trace.tables import HostKind
+from rooflight.trace.tables import HostKind, among
 
 #: Worth another recording: this share of the kernel time.
 _SHARE = 0.1
@@ -20,6 +20,9 @@ _LACKING = {
     "no_steps": "no marked steps: call prof.step() once per step",
     "gpu_model_unknown": "the GPU is not known: name it with --gpu",
 }
+#: Calls that launch one kernel, of every runtime and driver.
+_CALLS = ("cuda", "cu", "hip")
+_LAUNCHES = ("launchkernel", "launchkernelexc", "launchkernelex", "launchcooperativekernel")
 #: What the reasons of unknown costs advise, in the order in which it is told.
 _REMEDIES = {
     REASONS["data_dependent"].remedy: "an execution trace beside it (torch.profiler.ExecutionTraceObserver)",
@@ -41,11 +44,32 @@ _REMEDIES = {
 def recording_options(facts: Facts) -> Iterator[Found]:
     """What an option of the profiler, or a file beside the trace, would have told: shapes, steps, the GPU;
     modules, where ops were recorded without any; ops of replayed graphs, sizes of lists and of results that
-    depend on values, and work that no argument tells, each from a tenth of the kernel time on."""
+    depend on values, and work that no argument tells, each from a tenth of the kernel time on; and kernels
+    that were launched and not recorded, from a tenth of the launches on."""
     flagged = [_LACKING[f.code] for f in facts.flags if f.code in _LACKING]
-    texts = (*flagged, _modules(facts), _graphs(facts), *_costs(facts))
+    texts = (*flagged, _lost(facts), _modules(facts), _graphs(facts), *_costs(facts))
     if seen := tuple(Seen(text) for text in texts if text):
         yield Found(seen=seen, time_ns=0, saving_ns=None, assumption="")
+
+
+def _lost(facts: Facts) -> str:
+    """Kernels whose launch was recorded in the counted time, and nothing else."""
+    host, names = facts.timeline.host, facts.timeline.names
+    launching = np.array([i for i, name in enumerate(names) if _launches_kernel(name)], np.int64)
+    calls = np.flatnonzero(among(host.name, launching) & (host.correlation >= 0))
+    calls = calls[facts.counted_instants(host.start[calls])]
+    lost = calls.size - np.count_nonzero(among(host.correlation[calls], facts.timeline.gpu.correlation))
+    # What is launched into a graph that is being captured does not run then.
+    if lost == 0 or lost < _SHARE * calls.size or any("BeginCapture" in name for name in names):
+        return ""
+    return (
+        f"{lost:,} of {calls.size:,} launches without their kernel, so that what looks idle may not be: the "
+        "profiler lost events, or stopped before they ran (torch.cuda.synchronize() first; fewer steps)"
+    )
+
+
+def _launches_kernel(name: str) -> bool:
+    return name.startswith(_CALLS) and name.lower().endswith(_LAUNCHES)
 
 
 def _modules(facts: Facts) -> str:

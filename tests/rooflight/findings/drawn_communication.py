@@ -73,6 +73,15 @@ def ranks(*late: int) -> Scene:
     return Scene(drawings[0], {"nccl": kernel(REDUCE, **GROUP)}, others=drawings[1:])
 
 
+#: One product, in a step.
+MARKED = """
+us         0         200       400       600       800       1000
+thread 1   ProfilerStep#1====================================
+thread 1   cuL^1
+stream 7   gemm^1============================================
+"""
+UNMARKED = MARKED.replace("ProfilerStep#1", "aten::mm======")
+
 DRAWN = {
     "exposed-communication": Drawn(
         "gemm ends in column 30 and the collective in column 46",
@@ -92,6 +101,12 @@ DRAWN = {
         split(EXCHANGED, "[250, 750]"),
         4 * 60 / 3,
         [split(EXCHANGED, "[400, 600]"), split(THREE, "[250, 750]")],
+    ),
+    "unlike-recordings": Drawn(
+        "nothing is claimed",
+        Scene(MARKED, others=[UNMARKED]),
+        None,
+        [Scene(MARKED, others=[MARKED]), Scene(UNMARKED, others=[UNMARKED]), Scene(UNMARKED)],
     ),
     "straggler": Drawn(
         "rank 1 comes 5 columns late in three of four",
