@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -30,6 +31,7 @@ from app.security import Door, Signer
 from app.settings import Settings
 from app.steps import endpoints as steps
 from app.telemetry import endpoints as telemetry
+from app.telemetry.retention import keep_expiring
 from rooflight import __version__
 from rooflight.prices import read_own, with_own
 
@@ -89,10 +91,13 @@ def _add_pages(app: FastAPI) -> None:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     settings: Settings = app.state.settings
     app.state.blobs.sweep()
+    expiry = asyncio.create_task(keep_expiring(app.state.database, settings.telemetry_days))
     if settings.workers:
         await app.state.runner.start()
     try:
         yield
     finally:
+        expiry.cancel()
+        await asyncio.gather(expiry, return_exceptions=True)
         await app.state.runner.stop()
         await app.state.database.close()

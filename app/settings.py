@@ -52,6 +52,9 @@ class Settings(BaseSettings):
     lease_seconds: float = Field(
         30, gt=0, description="A job without a heartbeat for this long is taken over."
     )
+    telemetry_days: float = Field(
+        90, ge=0, le=36_500, description="Telemetry is kept for so many days; 0 keeps it for ever."
+    )
     log_json: bool = Field(False, description="Write the log as JSON lines.")
     prices: Path | None = Field(
         None, description="Price list of your own (CSV), which wins over the built-in one; read at the start."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 import gzip
 import json
@@ -10,7 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.app.conftest import Service, a_token
+from app.db import Database
+from app.settings import Settings
+from app.telemetry.retention import expire
+from tests.app.conftest import Service, a_service, a_token
 from tests.cases import load, load_input
 
 UUID = "GPU-155555554-0000-4000-8000-000000000014"
@@ -281,3 +285,40 @@ def test_a_project_sees_its_own_and_those_of_all(service: Service) -> None:
     assert [h["name"] for h in get("/hosts").json()["items"]] == ["mine", "shared"]
     assert get("/fleet").json()["devices"] == 2
     assert get("/devices/theirs/telemetry").status_code == 404
+
+
+def test_telemetry_is_kept_for_so_many_days(service: Service) -> None:
+    """Of three windows one ended a second over two days ago, one two days ago, one is of today."""
+    day = 86_400
+    for start in (T0 - 2 * day - 11, T0 - 2 * day - 10, T0 - 10):
+        push(service, {"windows": [window(start, start + 10, util={"mean": 1})]})
+
+    async def act(days: float) -> int:
+        database = Database(service.settings.url, pooled=False)
+        try:
+            return await expire(database, days, T0)
+        finally:
+            await database.close()
+
+    assert asyncio.run(act(2)) == 1
+    assert [r["t_end"] for r in rows(service)] == [
+        "2025-11-28T10:53:20.000000Z",
+        "2025-11-30T10:53:20.000000Z",
+    ]
+    assert asyncio.run(act(2)) == 0
+    assert asyncio.run(act(1)) == 1
+
+
+def test_old_telemetry_goes_when_the_service_starts(settings: Settings) -> None:
+    now = int(time.time())
+    old = now - 91 * 86_400
+    with a_service(settings) as first:
+        push(first, {"windows": [window(old, old + 10), window(now - 20, now - 10)]})
+        assert len(rows(first)) == 2
+    with a_service(settings) as second:
+        until = time.monotonic() + 30
+        while len(rows(second)) == 2 and time.monotonic() < until:
+            time.sleep(0.05)
+        assert len(rows(second)) == 1
+    with a_service(settings.model_copy(update={"telemetry_days": 0})) as third:
+        assert len(rows(third)) == 1
