@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
+
+from rooflight.comparison.exact import in_one_unit
 from rooflight.comparison.groups import Group
 
 #: What a pair is called, by how it was found; the last two have one side only.
@@ -19,8 +21,7 @@ MATCHES = ("same", "renamed", "retyped", "moved", "reshaped", "new", "vanished")
 _NO_FAMILY = frozenset({None, "other", "triton_unknown"})
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True, gc=False):
     """A group of A and what it is in B; ``None`` where it is not there."""
 
     match: str
@@ -36,7 +37,7 @@ class Pair:
         return found
 
 
-def align(a: Iterable[Group], b: Iterable[Group]) -> list[Pair]:
+def align(a: Sequence[Group], b: Sequence[Group]) -> list[Pair]:
     """Every group of both runs in exactly one pair; in n log n."""
     left, right, found = _longest_first(a), _longest_first(b), list[Pair]()
     for match, key in _ROUNDS:
@@ -47,8 +48,10 @@ def align(a: Iterable[Group], b: Iterable[Group]) -> list[Pair]:
     return found + [Pair("new", None, g) for g in right]
 
 
-def _longest_first(groups: Iterable[Group]) -> list[Group]:
-    return sorted(groups, key=lambda g: (-g.ns, g.key.text))
+def _longest_first(groups: Sequence[Group]) -> list[Group]:
+    times, _ = in_one_unit([g.ns for g in groups])
+    order = sorted(range(len(groups)), key=lambda i: (-times[i], groups[i].key.text))
+    return [groups[i] for i in order]
 
 
 def _without(groups: Sequence[Group], taken: Iterable[Group | None]) -> list[Group]:

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from rooflight.comparison import significance
 from rooflight.comparison.alignment import Pair, align
 from rooflight.comparison.comparability import Note, notes
+from rooflight.comparison.exact import in_one_unit, total
 from rooflight.comparison.recordings import WORK_PARTS, all_have_steps, recordings
 from rooflight.comparison.side import Side, side
 from rooflight.comparison.significance import Significance
@@ -32,8 +35,7 @@ class Change:
         return self.b - self.a
 
 
-@dataclass(frozen=True, slots=True)
-class GroupChange:
+class GroupChange(Struct, frozen=True, gc=False):
     """A kernel group in A and B.  Its time per step is calls x time per call, so that its difference is
 
         (calls of B - calls of A) x mean time per call of both      the count effect
@@ -122,13 +124,15 @@ def _groups(a: Side, b: Side) -> tuple[GroupChange, ...]:
     if a.groups is None or b.groups is None:
         return ()
     found = [_group_change(pair) for pair in align(a.groups, b.groups)]
-    return tuple(sorted(found, key=_place))
+    sizes, _ = in_one_unit([abs(g.difference) for g in found])
+    order = sorted(range(len(found)), key=lambda i: (-sizes[i], *_place(found[i])))
+    return tuple(found[i] for i in order)
 
 
 def _group_change(pair: Pair) -> GroupChange:
     a, b = (g.by_part if g else {} for g in (pair.a, pair.b))
     by_part = {p: b.get(p, _NOTHING) - a.get(p, _NOTHING) for p in WORK_PARTS if p in a or p in b}
-    difference = sum(by_part.values(), Fraction())
+    difference = total(by_part.values())
     return GroupChange(pair, by_part, difference, _duration_effect(pair, difference))
 
 
@@ -145,15 +149,12 @@ def _duration_effect(pair: Pair, difference: Fraction) -> Fraction:
     return (b.ns / b.calls - a.ns / a.calls) * (a.calls + b.calls) / 2
 
 
-def _place(g: GroupChange) -> tuple[Fraction, tuple[str, ...], tuple[str, ...]]:
+def _place(g: GroupChange) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Of equals by what they are, in an order that does not change with the sides."""
     a, b = (x.key.text if x else () for x in (g.pair.a, g.pair.b))
-    # Of equals by what they are, in an order that does not change with the sides.
-    return -abs(g.difference), min(a or b, b or a), max(a, b)
+    return min(a or b, b or a), max(a, b)
 
 
 def _rest(parts: dict[str, Change], groups: Sequence[GroupChange]) -> dict[str, Fraction]:
-    left = {p: parts[p].difference for p in WORK_PARTS}
-    for g in groups:
-        for p, difference in g.by_part.items():
-            left[p] -= difference
-    return left
+    told = {p: [g.by_part[p] for g in groups if p in g.by_part] for p in WORK_PARTS}
+    return {p: parts[p].difference - total(told[p]) for p in WORK_PARTS}

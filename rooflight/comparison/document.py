@@ -150,6 +150,10 @@ def _us(ns: Fraction | None) -> float | None:
     return None if ns is None else us_of(ns)
 
 
+def _whole(amount: Fraction | None) -> int | None:
+    return None if amount is None else round(amount)
+
+
 def _run(s: Side) -> ComparedRun:
     first = s.recordings[0]
     return ComparedRun(
@@ -221,8 +225,8 @@ def _kernel(g: Group, ns: int) -> ComparedKernel:
         time_us=us(ns),
         call_us=_us(g.call_ns),
         launch_us=_us(g.launch_ns),
-        flops=None if g.flops is None else round(g.flops),
-        bytes=None if g.bytes is None else round(g.bytes),
+        flops=_whole(g.flops),
+        bytes=_whole(g.bytes),
         origin=row.origin,
         roof_fraction=row.roof_fraction,
         regime=row.regime,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
+from msgspec import Struct
+
+from rooflight.comparison.exact import total
 from rooflight.comparison.recordings import Recording, ns, part_of
 from rooflight.protocol import Kernel
 
@@ -25,32 +27,43 @@ class Key(NamedTuple):
     @property
     def text(self) -> tuple[str, ...]:
         """In an order that two runs share."""
-        return tuple(part or "" for part in self)
+        return self.kind, self.name, self.op or "", self.module or "", self.dims or "", self.types or ""
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True, gc=False):
     """One group of one run, means over steps and ranks.
 
     ``ns`` is its own time per step, ``by_part`` the same by part, ``calls`` the launches that start in a
-    step; ``launch_ns`` is the mean duration of a launch, alone or not, over the recording; ``flops`` and
-    ``bytes`` are per launch, ``None`` where unknown.  ``row`` is that of the rank in which it has most time:
-    regime and roof are its.
+    step.  ``rows`` are those of the ranks, ``row`` the one in which it has most time: regime and
+    roof are its.
     """
 
     key: Key
     row: Kernel
+    rows: tuple[Kernel, ...]
     ns: Fraction
     by_part: dict[str, Fraction]
     calls: Fraction
-    launch_ns: Fraction | None
-    flops: Fraction | None
-    bytes: Fraction | None
 
     @property
     def call_ns(self) -> Fraction | None:
         """Its own time per launch."""
         return self.ns / self.calls if self.calls else None
+
+    @property
+    def launch_ns(self) -> Fraction | None:
+        """The mean duration of a launch, alone or not, over the recording."""
+        return _per_call(self.rows, [ns(r.time_us) for r in self.rows])
+
+    @property
+    def flops(self) -> Fraction | None:
+        """Per launch; ``None`` where unknown."""
+        return _per_call(self.rows, [r.flops for r in self.rows])
+
+    @property
+    def bytes(self) -> Fraction | None:
+        """Per launch; ``None`` where unknown."""
+        return _per_call(self.rows, [r.bytes for r in self.rows])
 
 
 def key_of(row: Kernel) -> Key:
@@ -61,13 +74,13 @@ def groups_of(recordings: Sequence[Recording], *, by_step: bool) -> list[Group] 
     """The groups by what they are; ``None`` where the document does not tell the time that each has alone."""
     members: dict[Key, list[_Member]] = defaultdict(list)
     for r in recordings:
-        weight = Fraction(1, len(recordings) * (len(r.steps) if by_step else 1))
+        share = len(recordings) * (len(r.steps) if by_step else 1)
         for row in r.rows:
             own = row.steps_exclusive_us if by_step else row.exclusive_us
             calls = row.steps_count if by_step else row.count
             if own is None or calls is None:
                 return None
-            members[key_of(row)].append(_Member(row, ns(own) * weight, calls * weight))
+            members[key_of(row)].append(_Member(row, Fraction(ns(own), share), Fraction(calls, share)))
     return [_group(key, members[key]) for key in sorted(members, key=lambda k: k.text)]
 
 
@@ -80,19 +93,17 @@ class _Member(NamedTuple):
 
 
 def _group(key: Key, members: Sequence[_Member]) -> Group:
-    by_part: dict[str, Fraction] = defaultdict(Fraction)
+    parts: dict[str, list[Fraction]] = defaultdict(list)
     for m in members:
-        by_part[part_of(m.row)] += m.ns
-    rows = [m.row for m in members]
+        parts[part_of(m.row)].append(m.ns)
+    by_part = {part: total(times) for part, times in parts.items()}
     return Group(
         key=key,
         row=max(members, key=lambda m: m.ns).row,
-        ns=sum(by_part.values(), Fraction()),
-        by_part=dict(by_part),
-        calls=sum((m.calls for m in members), Fraction()),
-        launch_ns=_per_call(rows, [ns(r.time_us) for r in rows]),
-        flops=_per_call(rows, [r.flops for r in rows]),
-        bytes=_per_call(rows, [r.bytes for r in rows]),
+        rows=tuple(m.row for m in members),
+        ns=total(by_part.values()),
+        by_part=by_part,
+        calls=total([m.calls for m in members]),
     )
 
 

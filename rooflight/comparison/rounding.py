@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from math import floor
 from typing import NamedTuple, TypeVar
 
+from rooflight.comparison.exact import in_one_unit, total
 from rooflight.comparison.groups import Key
 from rooflight.comparison.recordings import WORK_PARTS
 from rooflight.comparison.side import Side
@@ -30,22 +30,24 @@ class Whole(NamedTuple):
 
 def whole(side: Side) -> Whole:
     """All times of a side in whole ns."""
-    total = round(side.mean_ns)
-    parts = apportioned(side.parts, total)
+    mean = round(side.mean_ns)
+    parts = apportioned(side.parts, mean)
     groups: dict[Key, dict[str, int]] = {g.key: {} for g in side.groups or ()}
     rest = {}
     for part in WORK_PARTS:
         exact = {g.key: g.by_part[part] for g in side.groups or () if part in g.by_part}
-        rest[part] = round(side.parts[part] - sum(exact.values(), Fraction())) if exact else parts[part]
+        rest[part] = round(side.parts[part] - total(exact.values())) if exact else parts[part]
         for key, ns in apportioned(exact, parts[part] - rest[part]).items():
             groups[key][part] = ns
-    return Whole(total, parts, groups, rest)
+    return Whole(mean, parts, groups, rest)
 
 
-def apportioned(exact: Mapping[K, Fraction], total: int) -> dict[K, int]:
-    """Whole numbers near the fractions that add up to ``total``, the rounded sum of these."""
-    down = {k: floor(x) for k, x in exact.items()}
-    left = total - sum(down.values())
-    for k in sorted(exact, key=lambda k: down[k] - exact[k])[:left]:
+def apportioned(exact: Mapping[K, Fraction], whole: int) -> dict[K, int]:
+    """Whole numbers near the fractions that add up to ``whole``, the rounded sum of these."""
+    times, unit = in_one_unit(exact.values())
+    down = {k: t // unit for k, t in zip(exact, times, strict=True)}
+    over = {k: t % unit for k, t in zip(exact, times, strict=True)}
+    left = whole - sum(down.values())
+    for k in sorted(over, key=lambda k: -over[k])[:left]:
         down[k] += 1
     return down
