@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rooflight.protocol import Cpu, Document, Kernel, Rank, Roofs
+from rooflight.protocol import Cpu, Document, Kernel, Rank, Roofs, StepEnergy
+from rooflight.results.energy import energy_in_words
 from rooflight.units import GIGA, TERA
 
 ROWS = 3
@@ -27,6 +28,7 @@ class Summary:
     grade: str
     roofs: Roofs | None
     rows: tuple[Kernel, ...]
+    energy: StepEnergy | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The same for programs; unknown is ``None``."""
@@ -39,6 +41,8 @@ class Summary:
             "regime_confidence": self.confidence,
             "regime_reason": self.reason,
             "grade": self.grade,
+            "energy_per_step_j": None if self.energy is None else self.energy.per_step_j,
+            "power_w": None if self.energy is None else self.energy.power_w,
             "kernels": [
                 {
                     "name": row.short_name or row.name,
@@ -75,6 +79,7 @@ def _of_gpu(rank: Rank, device: str) -> Summary:
         grade=rank.grade,
         roofs=roofs,
         rows=_biggest(rank.kernels),
+        energy=rank.energy,
     )
 
 
@@ -104,6 +109,7 @@ def render(summary: Summary, title: str) -> str:
         f"  step time  {_steps(summary.step_us)}",
         f"  regime     {_regime(summary)}",
         f"  roof       {_roof(summary.roofs)}",
+        *([] if summary.energy is None else [f"  energy     {energy_in_words(summary.energy)}"]),
         f"  grade      {summary.grade}",
         f"  {what:<47}{'share':>7}{'time/step':>11}{'of roof':>9}  regime",
         *(_row(row, len(summary.step_us)) for row in summary.rows),

@@ -407,6 +407,27 @@ class CacheTraffic(Struct):
     peak_bytes_per_s: float | None = None
 
 
+class StepEnergy(Struct):
+    """What a device drew over the marked steps, from an agent's looks at it; joined by ``uuid``.
+
+    ``looks`` fell between the start of the first step and the end of the last; ``wall_us`` is the time
+    within steps, ``energy_j`` what was drawn in it, ``power_w`` the one over the other.  ``reason`` says why
+    they are unknown.  ``sm_clock_mhz`` is the mean of the looks that saw the device at work.
+    """
+
+    device: str
+    uuid: Text
+    steps: NonNegative
+    wall_us: Time
+    looks: NonNegative = 0
+    energy_j: float | None = None
+    per_step_j: float | None = None
+    power_w: float | None = None
+    sm_clock_mhz: float | None = None
+    reason: str = ""
+    flags: list[Flag] = field(default_factory=list)
+
+
 class Rank(Struct):
     """One process of the run."""
 
@@ -456,6 +477,8 @@ class Rank(Struct):
     caches: list[CacheTraffic] = field(default_factory=list)
     idle: list[Idle] = field(default_factory=list)
     percentiles_us: dict[str, Percentiles] = field(default_factory=dict)
+    clock_base_ns: str | None = None
+    energy: StepEnergy | None = None
 
     @property
     def headline(self) -> str | None:

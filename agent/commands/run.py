@@ -26,6 +26,7 @@ from rooflight.cli.units import units
 from rooflight.client import Client, ClientError
 from rooflight.errors import Refused
 from rooflight.protocol import Calibration, Document, encode
+from rooflight.results.energy import join
 
 SIZES = ("small", "medium", "large")
 MOST_STEPS = 1000
@@ -119,10 +120,18 @@ def _measure(
             f"other programs used {100 * others:.0f} % of the CPUs: an idle machine has shorter steps and ops"
         )
     document = analyse(kept.trace, calibration)
-    document.telemetry = sampling.telemetry(device.uuid)
+    add_telemetry(document, device, sampling)
     document.units_per_step = held
     write(kept.document, encode(document))
     return document
+
+
+def add_telemetry(document: Document, device: Device, sampling: Sampling) -> None:
+    """What was sampled, and of the device that the workload ran on the energy of the steps."""
+    document.telemetry = sampling.telemetry(device.uuid)
+    # An equal number is no proof of an equal device: without the UUID there is nothing to join.
+    if device.uuid is not None and document.telemetry["device_uuid"] is not None:
+        join(document.ranks[0], str(device.index), device.uuid, sampling.looks(device.uuid))
 
 
 def analyse(trace: Path, calibration: Calibration | None) -> Document:

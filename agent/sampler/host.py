@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import pwd
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 #: The inode of the kernel's first PID namespace (PROC_PID_INIT_INO): it is the same on every Linux.
@@ -19,6 +17,9 @@ _STARTTIME = 19
 _TICKS = os.sysconf("SC_CLK_TCK")
 #: The kernel tells the time of the boot in whole seconds.
 _CLOCK_S = 1.0
+_MINUTE = 60
+_WHOLE = 1 << 16
+_MOST_KNOWN = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Host:
     """Reads below ``root``, which tests replace."""
 
     root: Path = Path("/proc")
+    _known: dict[int, tuple[tuple[str, str], Found]] = field(default_factory=dict, compare=False, repr=False)
 
     def memory(self, key: str) -> int | None:
         """A row of meminfo (``MemTotal``, ``MemAvailable``) in bytes."""
@@ -63,42 +65,60 @@ class Host:
 
         One that started later is another, to which the number was given meanwhile.
         """
-        booted = self._booted() if self.in_initial_namespace() else None
-        if booted is None:
+        # The kernel reckons the boot from its clock, which may be set.
+        booted = _booted(self.root, int(before // _MINUTE))
+        if booted is None or not _in_initial_namespace(self.root):
             return None
         try:
-            with _opened(self.root / str(pid)) as folder:
-                head, _, rest = _read("stat", folder).rpartition(")")
-                uid = next(int(r.split()[1]) for r in _read("status", folder).splitlines() if r[:4] == "Uid:")
-            started = booted + int(rest.split()[_STARTTIME]) / _TICKS
+            found = self._read(self.root / str(pid), pid, booted)
         except (OSError, ValueError, IndexError, StopIteration):
+            self._known.pop(pid, None)
             return None
-        if started > before + _CLOCK_S:
-            return None
-        return Found(head.partition("(")[2], uid, user_name(uid), round(started, 2))
+        return found if found.started <= before + _CLOCK_S else None
 
-    def _booted(self) -> float | None:
+    def _read(self, folder: Path, pid: int, booted: float) -> Found:
+        """One read of a process that is known; its name and its start say that it is still the same."""
+        at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            text = (self.root / "stat").read_text(encoding="ascii", errors="replace")
-            return next(float(line.split()[1]) for line in text.splitlines() if line.startswith("btime "))
-        except (OSError, StopIteration):
-            return None
+            head, _, rest = _text("stat", at).rpartition(")")
+            told = head, rest.split(None, _STARTTIME + 1)[_STARTTIME]
+            known = self._known.get(pid)
+            if known is not None and known[0] == told:
+                return known[1]
+            rows = _text("status", at).splitlines()
+        finally:
+            os.close(at)
+        uid = next(int(row.split()[1]) for row in rows if row.startswith("Uid:"))
+        started = round(booted + int(told[1]) / _TICKS, 2)
+        found = Found(head.partition("(")[2], uid, user_name(uid), started)
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[pid] = told, found
+        return found
 
 
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[int]:
-    """A folder of /proc, held open: it stays that of one process, also when its number is given anew."""
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+def _text(name: str, folder: int) -> str:
+    """A file of a folder of /proc that is held open: it stays that of one process, also when the number is
+    given anew."""
+    file = os.open(name, os.O_RDONLY, dir_fd=folder)
     try:
-        yield folder
+        return os.read(file, _WHOLE).decode("utf-8", "backslashreplace")
     finally:
-        os.close(folder)
+        os.close(file)
 
 
-def _read(name: str, folder: int) -> str:
-    opened = os.open(name, os.O_RDONLY, dir_fd=folder)
-    with os.fdopen(opened, encoding="utf-8", errors="backslashreplace") as file:
-        return file.read()
+@functools.lru_cache(maxsize=8)
+def _in_initial_namespace(root: Path) -> bool:
+    return Host(root).in_initial_namespace()
+
+
+@functools.lru_cache(maxsize=8)
+def _booted(root: Path, _minute: int) -> float | None:
+    try:
+        text = (root / "stat").read_text(encoding="ascii", errors="replace")
+        return next(float(line.split()[1]) for line in text.splitlines() if line.startswith("btime "))
+    except (OSError, StopIteration):
+        return None
 
 
 @functools.lru_cache(maxsize=1024)

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from typing import Any
 
 from agent.counters import Windows
 from agent.sampler.devices import open_devices
 from agent.sampler.nvml import NoDriverError
+from agent.sampler.sample import DeviceSample
 from agent.sampler.source import Source
+from agent.sampler.throttle import IDLE
+from rooflight.results.energy import Look
+
+_IDLE = next(iter(IDLE))
+#: More than an hour at four a second.
+MOST_LOOKS = 20_000
 
 
 class Sampling:
@@ -23,6 +31,7 @@ class Sampling:
         self._source = source
         self._statement: str | None = None
         self._windows = Windows()
+        self._looks: dict[str, deque[Look]] = {}
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -64,11 +73,29 @@ class Sampling:
             "flags": flags,
         }
 
+    def looks(self, device_uuid: str | None) -> list[Look]:
+        """What was seen of one device, in order of time; the last :data:`MOST_LOOKS`."""
+        return list(self._looks.get(device_uuid or "", ()))
+
     def _loop(self, source: Source) -> None:
         # One look at the start and one at the end: a run shorter than the interval has a window too.
         while True:
-            self._windows.add(source.sample(time.time()))
+            self._look(source)
             if self._stop.wait(self._interval_s):
                 break
-        self._windows.add(source.sample(time.time()))
+        self._look(source)
         source.close()
+
+    def _look(self, source: Source) -> None:
+        samples = source.sample(time.time())
+        self._windows.add(samples)
+        for sample in samples:
+            if sample.uuid is not None:
+                kept = self._looks.setdefault(sample.uuid, deque(maxlen=MOST_LOOKS))
+                kept.append(_look_of(sample))
+
+
+def _look_of(sample: DeviceSample) -> Look:
+    energy = None if sample.energy_mj is None else sample.energy_mj / 1000
+    idle = sample.util_pct == 0 or bool((sample.throttle or 0) & _IDLE)
+    return Look(sample.t, energy, sample.power_w, sample.sm_clock_mhz, working=not idle)

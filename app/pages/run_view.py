@@ -32,12 +32,14 @@ from rooflight.protocol import (
 )
 from rooflight.report.summary import summarise
 from rooflight.report.waits import Wait, waits
+from rooflight.results.energy import energy_in_words
 from rooflight.results.throughput import Throughput, throughputs
 
 #: Over this many steps the bars stand side by side with a scroll; over the second, the rest is counted.
 ROWS_OF_STEPS = 24
 MAX_STEPS = 400
 MAX_UNITS = 3
+MAX_ENERGY = 300
 _MOSTLY = 50.0  # percent
 
 
@@ -134,6 +136,7 @@ class RunView:
     n_held: int
     software: list[tuple[str, str]]
     throughputs: list[Throughput]
+    energy: str
 
 
 def run_view(document: Document, rank_n: int | None = None, step_n: int | None = None) -> RunView:
@@ -221,6 +224,7 @@ def run_view(document: Document, rank_n: int | None = None, step_n: int | None =
         n_held=min(len(kernels), MAX_ROWS),
         software=[(k.replace("_version", "").replace("_", " "), v) for k, v in rank.software.items()][:4],
         throughputs=throughputs(document)[:MAX_UNITS],
+        energy="" if rank.energy is None else energy_in_words(rank.energy)[:MAX_ENERGY],
     )
 
 

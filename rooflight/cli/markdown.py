@@ -26,6 +26,7 @@ from rooflight.report.summary import (
     verdict,
 )  # fmt: skip
 from rooflight.report.waits import NOTHING_OPEN, Wait, waits
+from rooflight.results.energy import energy_in_words
 from rooflight.results.phases import WORK
 from rooflight.results.throughput import throughputs
 
@@ -56,6 +57,8 @@ def _rank(rank: Rank, money: Money | None) -> Iterator[str]:
     yield f"- Attainable: {ms(None if s.attainable_pct is None else s.attainable_us)}"
     if said := utilisation(s):
         yield f"- Utilisation: {said}"
+    if rank.energy is not None:
+        yield f"- Energy: {plain(energy_in_words(rank.energy))}"
     yield f"- Data: {plain('; '.join([rank.grade, *rank.grade_reasons]))}"
     c = rank.coverage
     what = "op" if s.on_cpu else "kernel"

@@ -39,6 +39,7 @@ from rooflight.report.summary import (
     verdict,
 )  # fmt: skip
 from rooflight.report.waits import Wait, waits
+from rooflight.results.energy import energy_in_words
 from rooflight.results.throughput import throughputs
 
 TOP_RANKS = 16
@@ -134,6 +135,8 @@ def _headline(rank: Rank, s: Summary, speeds: Sequence[str], term: Terminal) -> 
     yield f"  step time   p50 {ms(t.p50_us)} · p95 {ms(t.p95_us)} · p99 {ms(t.p99_us)}{_few(t.n)}"
     for speed in speeds:
         yield from _hanging(f"  throughput  {safe(speed)}", 14, term)
+    if rank.energy is not None:
+        yield from _hanging(f"  energy      {safe(energy_in_words(rank.energy))}", 14, term)
     what = "ops" if s.on_cpu else "kernels"
     if s.attainable_pct is not None:
         share = f"{s.attainable_pct:.0f} % of the step time"

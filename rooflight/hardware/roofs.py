@@ -68,8 +68,9 @@ def observe(roofs: Roofs, gpu: Gpu | None, sm_mhz: float | None) -> Roofs:
         return roofs
     for table, matrix in ((roofs.compute, True), (roofs.vector, False)):
         for dtype, tflops in at_clock(gpu, sm_mhz, matrix=matrix).items():
-            table[dtype].observed = tflops * TERA
-            roofs.observed_mhz = sm_mhz
+            if dtype in table:
+                table[dtype].observed = tflops * TERA
+                roofs.observed_mhz = sm_mhz
     return roofs
 
 

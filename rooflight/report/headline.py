@@ -10,6 +10,7 @@ from rooflight.report.bars import chip, meter, swatch
 from rooflight.report.markup import NB, Html, join, tag
 from rooflight.report.summary import Summary, counted, first_step, group_us, ms, utilisation, verdict
 from rooflight.report.text import fit
+from rooflight.results.energy import energy_in_words
 from rooflight.results.throughput import Throughput
 
 _DASH = "–"
@@ -29,7 +30,13 @@ def _verdict(s: Summary) -> Html:
 
 
 def _strip(rank: Rank, s: Summary, money: Money | None, speeds: Sequence[Throughput]) -> Html:
-    cells = [_regime(s), _step_time(s, _speeds(speeds, money)), _attainable(s), _data(rank), _device(rank, s)]
+    cells = [
+        _regime(s),
+        _step_time(s, _more(rank, speeds, money)),
+        _attainable(s),
+        _data(rank),
+        _device(rank, s),
+    ]
     cells.append(_costed(rank.coverage, s) if money is None else _money(s, money))
     return tag("dl", *cells, cls="strip", aria_label="Headline")
 
@@ -55,6 +62,12 @@ def _shares(s: Summary) -> Iterator[str]:
     yield f"{100 * spent.pop(s.regime) / s.wall_us:.0f}{NB}% of the wall time"
     second = max(spent, key=lambda r: spent[r])
     yield f"{second} {100 * spent[second] / s.wall_us:.0f}{NB}%"
+
+
+def _more(rank: Rank, speeds: Sequence[Throughput], money: Money | None) -> Iterator[str]:
+    yield from _speeds(speeds, money)
+    if rank.energy is not None:
+        yield fit(f"energy {energy_in_words(rank.energy)}", _REASON)
 
 
 def _speeds(speeds: Sequence[Throughput], money: Money | None) -> Iterator[str]:

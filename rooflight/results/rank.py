@@ -31,6 +31,9 @@ from rooflight.trace.tables import GpuKind
 from rooflight.trace.timeline import Timeline
 from rooflight.units import us
 
+#: Eleven days after 1970: no clock that starts with the machine or the program is taken for the wall's.
+_ANY_EPOCH_NS = 10**15
+
 
 def analyse_rank(s: Stages) -> RankResult:
     """The result of one recording, as if it were all there is of the run."""
@@ -110,6 +113,7 @@ def _rank(s: Stages) -> Rank:
         graph_launches_with_kernels=s.seen.graphs[1],
         coverage=quality.coverage(s.ns_by_origin),
         first_kernel_wall_ns=_first_kernel(timeline),
+        clock_base_ns=_base(s),
         software=timeline.meta.software,
         host=timeline.meta.host,
     )
@@ -194,3 +198,11 @@ def _first_kernel(timeline: Timeline) -> str | None:
     rows = timeline.valid_gpu
     starts = timeline.gpu.start[rows[timeline.gpu.kind[rows] == GpuKind.KERNEL]]
     return str(timeline.meta.base_ns + int(starts.min())) if starts.size else None
+
+
+def _base(s: Stages) -> str | None:
+    """Older recordings have no base and are on the wall clock itself, others without one are on none."""
+    timeline = s.timeline
+    starts = timeline.gpu.start[timeline.valid_gpu[:1]].tolist() + [p.start for p in s.steps[:1]]
+    on_the_wall = any(start > _ANY_EPOCH_NS for start in starts)
+    return str(timeline.meta.base_ns) if timeline.meta.base_ns or on_the_wall else None

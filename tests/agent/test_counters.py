@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from agent.commands.run import add_telemetry
 from agent.counters import MOST_FLAGS, MOST_PROCESSES, Windows
+from agent.device import Device
 from agent.sampler.sample import DeviceSample, Process
 from agent.sampler.thread import Sampling
 from agent.sampler.values import is_blank
+from rooflight.protocol import Document, Rank, Step
 
 
 def window(*samples: DeviceSample) -> dict[str, object]:
@@ -162,3 +165,24 @@ def test_a_device_is_joined_by_uuid_or_not_at_all(uuid: str | None) -> None:
     telemetry = sampling.telemetry(uuid)
     assert telemetry["device_uuid"] is None
     assert [f["code"] for f in telemetry["flags"]] == ["device_unmatched"]
+
+
+@pytest.mark.parametrize(("uuid", "joined"), [("GPU-1", True), ("GPU-2", False), (None, False)])
+def test_the_energy_of_the_steps_is_joined_by_uuid_alone(uuid: str | None, joined: bool) -> None:
+    """The sampled device, GPU-1, draws 100 W all the time."""
+    with Sampling(interval_s=0.02, source=Steady()) as sampling:
+        began = time.time_ns()
+        time.sleep(0.3)
+        us = (time.time_ns() - began) / 1000
+        time.sleep(0.05)
+    rank = Rank(rank=0, grade="complete", clock_base_ns=str(began))
+    rank.steps = [Step(n=0, step_time_us=us, start_us=0.0)]
+    document = Document(1, "x", [rank])
+    add_telemetry(document, Device("gpu", "cuda:0", "NVIDIA H100", "h", 1, uuid, 0), sampling)
+    if not joined:
+        assert rank.energy is None
+        assert [f["code"] for f in (document.telemetry or {})["flags"]] == ["device_unmatched"]
+        return
+    assert rank.energy is not None
+    assert rank.energy.energy_j == pytest.approx(100 * us / 1e6)
+    assert [f.code for f in rank.energy.flags] == ["energy_estimated"]

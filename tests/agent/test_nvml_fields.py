@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agent.sampler.host import Found, Host
 from tests.agent.conftest import a_process
 from tests.agent.nvml_stub import StubNvml, compile_stub, lines
 from tests.agent.test_nvml import LOST, OTHER, UUID, a_gpu, a_host, codes
@@ -126,6 +127,20 @@ def test_processes_have_their_owners_and_a_number_used_again_has_none(
     assert [p["mem"] for p in sample["processes"]] == [1, 2, 3]
     [flag] = [f for f in sample["flags"] if f["code"] == "pid_foreign_namespace"]
     assert flag["count"] == 1
+
+
+def test_a_number_that_is_given_anew_is_read_anew(proc: Path) -> None:
+    """What is known of a process is kept as long as its name and its start are the same."""
+    (proc / "self/ns/pid").unlink()
+    (proc / "self/ns/pid").symlink_to("pid:[4026531836]")
+    host = Host(proc)
+    a_process(proc, 77, "first", uid=0, ticks=100)
+    assert [host.process(77, 10.0) for _ in range(2)] == [Found("first", 0, "root", 1.0)] * 2
+    a_process(proc, 77, "second", uid=3_999_999_999, ticks=200)
+    assert host.process(77, 10.0) == Found("second", 3_999_999_999, None, 2.0)
+    (proc / "77/stat").write_text("nonsense")
+    assert host.process(77, 10.0) is None
+    assert host.process(99, 10.0) is None
 
 
 def test_a_lost_device_comes_back_in_a_new_session_only(stub_library: StubNvml) -> None:

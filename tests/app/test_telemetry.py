@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from agent.counters import Windows
+from agent.pushes import telemetry
+from agent.sampler.sample import DeviceSample, Process
 from app.db import Database
 from app.settings import Settings
 from app.telemetry.retention import expire
@@ -322,3 +325,20 @@ def test_old_telemetry_goes_when_the_service_starts(settings: Settings) -> None:
         assert len(rows(second)) == 1
     with a_service(settings.model_copy(update={"telemetry_days": 0})) as third:
         assert len(rows(third)) == 1
+
+
+def test_a_window_of_the_agent_comes_back_as_it_was_sent(service: Service) -> None:
+    """All that the agent measures, with the processes on the device and what limited its clocks."""
+    rates = {"nvlink_tx_bytes_per_s": 400_000_000_000, "sm_active": 0.81, "ecc_corrected_aggregate": 2}
+    sample_ = DeviceSample(UUID, float(T0), 0, throttle=0x4, power_w=301.5, energy_mj=2**53 + 1, **rates)
+    sample_.processes = [Process(77, "train", 2**30, None, 1000, "user", T0 - 5.5)]
+    windows = Windows()
+    windows.add([sample_, DeviceSample("GPU-without", float(T0), 1)])
+    made = windows.take()
+    assert service.post("/telemetry", content=telemetry(made, host="h")).status_code == 201
+    [row] = rows(service)
+    identity = ("uuid", "t_start", "t_end")
+    assert row["fields"] == {name: value for name, value in made[0].items() if name not in identity}
+    assert row["fields"]["processes"][0]["user"] == "user"
+    assert row["fields"]["throttled_by"] == ["power cap"]
+    assert row["fields"]["sm_active"] == {"min": 0.81, "mean": 0.81, "max": 0.81, "last": 0.81}

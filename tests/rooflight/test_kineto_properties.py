@@ -164,6 +164,7 @@ def shifted(events: list[Event], by: int) -> list[Event]:
 def timeless(document: Row, by: int) -> Row:
     """The analysis with its instants set back; those in us are floats, which far out are not exact."""
     for rank in document["ranks"]:
+        del rank["clock_base_ns"]  # far out, the recording's clock is taken for the wall's
         if rank["first_kernel_wall_ns"] is not None:
             rank["first_kernel_wall_ns"] = str(int(rank["first_kernel_wall_ns"]) - by * 1000)
         steps = [*rank["steps"], *rank["inferred_steps"], *(rank["cpu"]["steps"] if rank["cpu"] else ())]

@@ -41,6 +41,7 @@ from rooflight.protocol import (
     Parts,
     Rank,
     Roofs,
+    StepEnergy,
 )
 from rooflight.scenarios import Scenario
 from tests.factories import a_document, a_rank
@@ -324,6 +325,17 @@ def test_a_price_that_is_none_is_said_beside_the_form(wrong: Pricing) -> None:
     page = run_page(with_a_finding(), asked=wrong)
     assert 'role="alert"' in page
     assert "<img src=x" not in page
+
+
+def test_the_energy_of_a_step_stands_under_the_step_time() -> None:
+    document = a_document()
+    assert "data-energy" not in run_page(document)
+    document.ranks[0].energy = StepEnergy("0", "GPU-1", 3, 3e6, 12, 900.0, 300.0, 300.0, 1550.4)
+    assert "Energy 300 J per step at 300 W, SM clock 1550 MHz" in run_page(document)
+    document.ranks[0].energy = StepEnergy("0", "GPU-1", 3, 3e6, reason=EVIL * 100)
+    page = run_page(document)
+    assert "<img" not in page
+    assert page.count("Energy unknown: ") == 1
 
 
 def test_units_per_second_stand_under_the_step_time() -> None:
