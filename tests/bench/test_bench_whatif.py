@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import statistics
 from functools import cache
+from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -24,7 +25,33 @@ def test_sums_of_kernel_time_are_predicted_well_enough() -> None:
     inside = [s.predicted.low <= s.measured <= s.predicted.high <= 2.5 * s.predicted.low for s in sums]
     assert len(sums) == 6
     assert sum(inside) >= 5
-    assert statistics.median(abs(s.predicted.mid / s.measured - 1) for s in sums) <= 0.25
+    assert median(abs(s.predicted.mid / s.measured - 1) for s in sums) <= 0.25
+
+
+def without(p: Pair, family: str) -> Family:
+    return Pair(p.title, {name: f for name, f in p.families.items() if name != family}).total
+
+
+@pytest.mark.traces
+def test_the_page_says_how_far_off_it_is() -> None:
+    """Also without any one of the families that ran on both."""
+    page = " ".join((Path(__file__).parents[2] / "docs" / "whatif.md").read_text("utf-8").split())
+    errors = sorted(off(p.total) for p in found())
+    assert f"of the middle is {median(errors):.0f} %, the largest {errors[-1]:.0f} %" in page
+    assert f"kept their time it would be {kept(found()):.0f} %" in page
+    both = [without(p, name) for p in found() for name, f in p.families.items() if f.recorded and f.measured]
+    inside = [s.predicted.low <= s.measured <= s.predicted.high <= 2.5 * s.predicted.low for s in both]
+    assert all(inside)
+    assert f"families {sum(inside)} of {len(both)} sums are inside" in page
+    assert f"with a median error of {median([off(s) for s in both]):.0f} %" in page
+
+
+def off(s: Family) -> float:
+    return 100 * abs(s.predicted.mid / s.measured - 1)
+
+
+def kept(of: list[Pair]) -> float:
+    return median([100 * abs(p.total.kept / p.total.measured - 1) for p in of])
 
 
 @pytest.mark.traces

@@ -63,6 +63,34 @@ def test_host_bound_dispatch() -> None:
     )
 
 
+def held(wait: float, dispatch: float = 0) -> Recording:
+    """After 100 of work the host is in an op for so long, then launches what starts so much later; the step
+    has 10,000."""
+    scene = Recording().step(0, 0, 10_000).kernel("first", 0, 0, 100)
+    launch = 100 + dispatch
+    if dispatch:
+        scene.host("aten::slow", 100, dispatch)
+    return scene.kernel("second", launch, launch + wait, 9_900 - dispatch - wait)
+
+
+def test_a_launch_that_something_holds_is_not_the_pace_of_the_host() -> None:
+    """Of 3,000 between launch and start no graph saves any; the 1,000 of the op it may."""
+    finding = held(3_000, 1_000).findings()["host-bound-dispatch"]
+    assert finding.saving_us == 1_000
+    assert shown(finding).startswith("10 % of the time")
+    assert finding.evidence[1].text.startswith("not counted: 3 ms per step, 30 %, in waits of over 1 ms")
+    only = held(3_000).findings()["host-bound-dispatch"]
+    assert (only.saving_us, len(only.evidence)) == (None, 1)
+    assert shown(only).startswith("not counted: 3 ms per step")
+
+
+def test_up_to_a_millisecond_a_launch_is_under_way() -> None:
+    assert held(1_000).findings()["host-bound-dispatch"].saving_us == 1_000
+    assert held(1_001).findings()["host-bound-dispatch"].saving_us is None
+    # Under a hundredth of the step neither is told.
+    assert "host-bound-dispatch" not in held(99).findings()
+
+
 def test_a_host_that_is_ahead_is_not_waited_for() -> None:
     scene = Recording().step(0, 0, 1000).host("aten::slow", 0, 310)
     scene.kernel("first", 1, 4, 500).kernel("second", 300, 504, 496)
