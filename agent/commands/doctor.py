@@ -23,6 +23,7 @@ from rooflight.errors import Refused
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--server", metavar="URL", help="the Rooflight server [ROOFLIGHT_SERVER]")
     parser.add_argument("--socket-dir", metavar="DIR", help="as the daemon's [ROOFLIGHT_SOCKET_DIR]")
+    parser.add_argument("--dcgm", metavar="URL", help="as the daemon's [ROOFLIGHT_DCGM]")
     parser.add_argument("--spool-mib", metavar="MIB", help="as the daemon's [ROOFLIGHT_SPOOL_MIB]")
     parser.add_argument(
         "--listen", action="store_true", help=f"hear for {sockets.LISTEN_S:g} s which processes ask"
@@ -43,6 +44,7 @@ class Examination:
             "torch": lambda: software.torch(software.installed("torch")),
             "nvidia": driver.nvidia,
             "amd": lambda: driver.amd(binding=software.installed("amdsmi")),
+            "dcgm": lambda: driver.dcgm(self.settings.daemon.dcgm),
             "captures": self._captures,
             "training": lambda: training.training(Processes(), self.settings.daemon.socket_dir),
             "server": lambda: service.server(self.settings),

@@ -8,19 +8,24 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from agent.capture.folder import ANALYSIS, keep
+from agent.capture.energy import Recorded, add_energy
+from agent.capture.folder import ANALYSIS, keep, manifest_of
 from agent.capture.launch import launch, recorded
 from agent.capture.reducing import Reducing
 from agent.commands.options import client, read_config
 from agent.config import Config
 from agent.console import note
 from agent.push import push_document
+from agent.sampler.thread import Sampling
 from agent.store import Store, make_folder, write
 from rooflight.cli.units import add_units, units
 from rooflight.client import Client
 from rooflight.errors import Refused, RooflightError
 from rooflight.inject.rooflight_window import Plan
 from rooflight.protocol import decode, encode
+
+#: Steps of a fraction of a second are still looked at a few times.
+LOOK_S = 0.25
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,13 +43,14 @@ def run(args: argparse.Namespace) -> int:
     target = client(args, settings)
     store = Store(settings.state)
     folder = _folder(args, store)
-    status = launch(args.command, plan, folder)
+    with Sampling(interval_s=LOOK_S, enough=Recorded(folder)) as sampling:
+        status = launch(args.command, plan, folder)
     try:
         document = _analyse(folder, store)
-        if held:
-            analysis = decode(document.read_bytes())
-            analysis.units_per_step = held
-            write(document, encode(analysis))
+        analysis = decode(document.read_bytes())
+        analysis.units_per_step = held or analysis.units_per_step
+        add_energy(analysis, manifest_of(folder), sampling)
+        write(document, encode(analysis))
     except RooflightError as e:
         note(f"nothing is analysed: {e}")
         return status

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from agent.doctor.rows import Row
+from agent.sampler.dcgm import Address, read
+from agent.sampler.names import RATIOS
 from agent.sampler.nvml import NoDriverError, Nvml, open_nvml
 from agent.sampler.sample import DeviceSample
 
@@ -57,6 +60,25 @@ def amd(dev: Path = Path("/dev"), binding: str | None = None) -> Iterator[Row]:
         )
     else:
         yield Row("amd", "ok", f"{node} can be opened, amdsmi {binding}")
+
+
+def dcgm(address: Address | None) -> Iterator[Row]:
+    """The exporter that the daemon would ask: nothing is said where none is set."""
+    if address is None:
+        return
+    try:
+        readings = read(address.fetch())
+    except (OSError, http.client.HTTPException) as e:
+        told = f"{address} does not answer: {e or type(e).__name__}"
+        yield Row("dcgm", "warning", told, "Start dcgm-exporter, or set --dcgm to where it listens")
+        return
+    if not readings:
+        yield Row("dcgm", "warning", f"{address} names no GPU", "It may be no dcgm-exporter: see --dcgm")
+    elif not any(set(RATIOS) & set(reading.values) for reading in readings.values()):
+        told = f"{address} has no profiling figures, which alone say how busy SMs are"
+        yield Row("dcgm", "warning", told, "Start it with -f /etc/dcgm-exporter/dcp-metrics-included.csv")
+    else:
+        yield Row("dcgm", "ok", f"{address} tells profiling figures")
 
 
 def _devices(samples: list[DeviceSample]) -> Iterator[Row]:

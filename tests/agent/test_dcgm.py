@@ -14,6 +14,7 @@ import pytest
 
 import agent.sampler.dcgm as module
 from agent.counters import Windows
+from agent.doctor.driver import dcgm as doctor
 from agent.loops.sampling import SamplingLoop
 from agent.sampler.dcgm import MOST_BYTES, Address, Dcgm, fill, read
 from agent.sampler.exposition import LONGEST_LINE, Exposition
@@ -288,3 +289,24 @@ def test_the_exporter_stands_in_where_there_is_no_driver(tmp_path: Path) -> None
     spool.close()
     [sample] = loop.latest
     assert (sample.uuid, sample.index, sample.name, sample.util_pct) == (UUID, 0, "NVIDIA H100", 42)
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "state", "says"),
+    [
+        (line("DCGM_FI_PROF_SM_ACTIVE", 0.5), 200, "ok", "tells profiling figures"),
+        (line("DCGM_FI_DEV_GPU_UTIL", 5), 200, "warning", "no profiling figures"),
+        ("hello", 200, "warning", "names no GPU"),
+        ("", 404, "warning", "does not answer: it answers 404"),
+    ],
+)
+def test_the_doctor_asks_the_exporter(text: str, status: int, state: str, says: str) -> None:
+    with exporter(page(text, status)) as address:
+        [row] = doctor(address)
+    assert (row.check, row.state) == ("dcgm", state)
+    assert says in row.text
+    assert bool(row.fix) == (state != "ok")
+
+
+def test_the_doctor_says_nothing_of_an_exporter_that_nobody_set() -> None:
+    assert list(doctor(None)) == []
