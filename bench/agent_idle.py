@@ -128,6 +128,9 @@ def _scenario() -> str:
             "nvmlDeviceGetMigMode": "0 0 0",
             "nvmlDeviceGetCurrentClocksThrottleReasons": "0 4",
             "nvmlDeviceGetComputeRunningProcesses": f"0 {os.getpid()} 60000000000 4294967295",
+            **{f"field:{number}": "0 0" for number in (3, 4, 5, 6, 197, 198)},  # ECC, PCIe
+            **{f"field:{number}:all": "0 1000" for number in (138, 139)},  # NVLink
+            "field:82": "0 70 1",
         }
         rows += [f"{index} {call} {answer}" for call, answer in answers.items()]
     return lines(*rows)
