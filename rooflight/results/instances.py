@@ -58,10 +58,12 @@ def match(ranks: Sequence[RankResult]) -> tuple[Instances, list[str]]:
     several = _ranks_of(calls, lane)[rows]
     whole = (several > 1) & (size == several)
     # Without numbers, ranks that did not all do the same in the same order give no instance at all; nor
-    # do more ranks than a group has: they are several groups that nothing tells apart.
+    # do more ranks than a group has: they are several groups that nothing tells apart.  Where all ranks are
+    # there, a group of as many has all of them, and nobody knows when one that lacks it came.
     broken = positional[rows] & ~(whole & _agree(calls.kind[order], place))
     recorded = _largest(calls.size[order], place)
     broken = (several > 1) & (broken | (recorded > 0) & (recorded < several))
+    broken |= (recorded == _all(ranks)) & (several < recorded) & ~lane[rows]
     group = calls.group[rows]
     unaligned = distinct(group[broken])
     whole &= ~among(group, unaligned)
@@ -80,6 +82,12 @@ def match(ranks: Sequence[RankResult]) -> tuple[Instances, list[str]]:
         end=calls.end[kept],
     )
     return found, [found.groups[g] for g in unaligned.tolist()]
+
+
+def _all(ranks: Sequence[RankResult]) -> int:
+    """How many ranks the run has, if all are there; else 0, which is no group's size."""
+    world = max((r.world_size or 0 for r in ranks), default=0)
+    return world if world == len(ranks) else 0
 
 
 @dataclass(frozen=True, slots=True)

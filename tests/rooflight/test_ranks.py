@@ -145,6 +145,44 @@ def test_different_sequences_give_no_verdict() -> None:
     assert [f.code for f in doc.flags] == ["collectives_unaligned"]
 
 
+def of_three(number: int, start: float, world: int = 3, **more: Any) -> Timeline:
+    """A rank of ``world`` with an all-reduce of a group of three that ends at 1200."""
+    members = {"Process Group Name": "all", "Group size": 3}
+    return rank(number, [(start, 1200 - start, members | more)], world=world)
+
+
+@pytest.mark.parametrize("more", [{}, {"Seq": 7}], ids=["by place", "by number"])
+def test_a_group_of_all_ranks_that_one_lacks_gives_no_verdict(more: dict[str, int]) -> None:
+    """When the third one came nobody knows: it may have been the last."""
+    idle = rank(2, [], world=3, step=(1000, 10))
+    doc = run(of_three(0, 1000, **more), of_three(1, 1100, **more), idle)
+    assert doc.collectives == []
+    assert [(f.code, f.detail) for f in doc.flags] == [("collectives_unaligned", "ranks disagree: all")]
+    assert len(run(*(of_three(r, 1000, **more) for r in range(3))).collectives) == 1
+
+
+def test_of_a_rank_that_was_not_given_the_others_are_compared() -> None:
+    """They say how many they are."""
+    doc = run(of_three(0, 1000), of_three(1, 1100))
+    assert [(c.straggler, c.wait_us) for c in doc.collectives] == [(1, {"0": 100, "1": 0})]
+    assert doc.missing_ranks == [2]
+    # In a run of four nothing tells which three the group has.
+    idle = [rank(n, [], world=4, step=(1000, 10)) for n in (2, 3)]
+    assert len(run(of_three(0, 1000, 4), of_three(1, 1100, 4), *idle).collectives) == 1
+
+
+def test_messages_between_two_of_all_ranks_leave_the_collectives_aligned() -> None:
+    def one(number: int) -> Timeline:
+        everyone = {"Process Group Name": "all", "Group size": 3}
+        message = everyone | {"Collective name": "send", "Seq": 0}
+        calls = [(1000.0 + number, 100.0 - number, everyone | {"Seq": 0})]
+        return rank(number, calls + [(2000.0, 10.0, message)] * (number < 2), world=3)
+
+    doc = run(*map(one, range(3)))
+    assert "collectives_unaligned" not in [f.code for f in doc.flags]
+    assert 2 in [c.straggler for c in doc.collectives]
+
+
 def test_send_and_receive_set_no_clock() -> None:
     message = {"Process Group Name": "pp", "Collective name": "send"}
     doc = run(rank(0, [(0, 10, message)]), rank(1, [(900, 10, message)]))
