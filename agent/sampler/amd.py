@@ -100,7 +100,7 @@ class Amd:
         return [sample]
 
     def _uuid(self, handle: Any, partition: int | None) -> str | None:
-        """HIP's, which each partition has for itself; else the device's, which is its first partition's."""
+        """HIP's; else the device's, which is its first partition's."""
         told = self._ask("amdsmi_get_gpu_enumeration_info", handle)
         own = _text(told, "hip_uuid") if told is not None else None
         device = None if partition else self._ask("amdsmi_get_gpu_device_uuid", handle)
@@ -206,13 +206,22 @@ def open_amd(host: Host | None = None, node: Path = NODE) -> Amd:
 
 
 def _parted(samples: Iterable[DeviceSample]) -> None:
-    """A partition's parent is the device before it that is no partition, as amdsmi lists them."""
+    """A partition's parent is the device before it that is no partition, as amdsmi lists them.
+
+    Some releases give all partitions of a device one UUID: it is then the first one's alone.
+    """
     parent: str | None = None
+    seen: set[str] = set()
     for sample in samples:
         if sample.gpu_instance_id is None:
             parent = sample.uuid
         else:
             sample.parent_uuid = parent
+        if sample.uuid in seen:
+            sample.uuid = None
+            sample.flag("device_unmatched", f"GPU index {sample.index} has the UUID of another")
+        elif sample.uuid is not None:
+            seen.add(sample.uuid)
 
 
 def _known(tree: Any, *path: str) -> tuple[float, str] | None:

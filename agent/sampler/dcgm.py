@@ -144,6 +144,7 @@ class Dcgm:
     _readings: dict[Key, Reading] = field(default_factory=dict)
     _at: float = -math.inf
     _flagged: float = -math.inf
+    _fits: bool = True
 
     def __call__(self, stop: threading.Event) -> None:
         while not stop.is_set():
@@ -167,6 +168,14 @@ class Dcgm:
             flags, self._flagged = self._flagged < self._at, self._at
             for sample in samples:
                 fill(sample, self._readings, flags=flags)
+            self._foreign_page(samples)
+
+    def _foreign_page(self, samples: list[DeviceSample]) -> None:
+        """Another host's exporter answers as well as ours: that nothing of it fits is said once."""
+        fits = not samples or not self._readings or any(_of(s, self._readings) for s in samples)
+        if not fits and self._fits:
+            self.note(f"{self.address} names none of this host's devices: is it another host's exporter?")
+        self._fits = fits
 
     def sample(self, t: float) -> list[DeviceSample]:
         """The devices by DCGM's word alone, where NVML cannot be had; to be filled as any other."""

@@ -122,6 +122,15 @@ def test_partitions_are_devices_whose_socket_is_counted_once() -> None:
     assert ("device_unmatched", None, "GPU index 2 has no UUID to join it by") in flags(samples[2])
 
 
+def test_partitions_of_one_uuid_are_not_taken_for_one_device() -> None:
+    told = [{"kfd_id": 1, "node_id": n, "current_partition_id": n} for n in (0, 1)]
+    samples = Amd(AmdSmi(*(an_mi300x("GPU-same", gpu_kfd_info=t) for t in told))).sample(5.0)
+    assert [(s.uuid, s.parent_uuid, s.state) for s in samples] == [
+        ("GPU-same", None, "ok"), (None, "GPU-same", "ok"),
+    ]  # fmt: skip
+    assert ("device_unmatched", None, "GPU index 1 has the UUID of another") in flags(samples[1])
+
+
 def test_a_lost_device_comes_back_in_a_new_session() -> None:
     module = AmdSmi(an_mi300x("GPU-a"), an_mi300x("GPU-b"))
     amd = open_amd_with(module)

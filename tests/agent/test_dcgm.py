@@ -232,6 +232,17 @@ def test_a_page_fills_samples_until_it_is_stale(monkeypatch: pytest.MonkeyPatch)
     assert "no figures of DCGM from http://127.0.0.1" in notes[0]
 
 
+def test_the_page_of_another_host_is_said_once() -> None:
+    notes: list[str] = []
+    with exporter(page(line("DCGM_FI_PROF_SM_ACTIVE", 0.5))) as address:
+        dcgm = Dcgm(address, notes.append)
+        dcgm.look()
+    for uuid in ("GPU-ours", "GPU-ours", UUID, "GPU-ours"):
+        dcgm.fill([DeviceSample(uuid, 0.0)])
+    dcgm.fill([])
+    assert [note.partition(" names ")[2][:29] for note in notes] == ["none of this host's devices: "] * 2
+
+
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
