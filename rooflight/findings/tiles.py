@@ -9,9 +9,11 @@ from typing import Any
 
 from rooflight.roofline.groups import Group
 
-#: MT128x256x32 (Tensile), tilesize128x128x64 (cuDNN), 128x256_ and 128x128x64_ (CUTLASS, cuBLAS, nvjet).
+#: MT128x256x32 (Tensile), tilesize128x128x64 (cuDNN), nvjet_tst_64x8_64x16_4x1 (cuBLAS: tile, then depth and
+#: stages, then cluster), 128x256_ and 128x128x64_ (CUTLASS, cuBLAS).
 _TILE = re.compile(
-    r"MT(\d{2,3})x(\d{2,3})x|tilesize(\d{2,3})x(\d{2,3})x|_(\d{2,3})x(\d{2,3})(?:x\d{2,3})?(?=_|$)",
+    r"MT(\d{1,3})x(\d{1,3})x|tilesize(\d{2,3})x(\d{2,3})x|^nvjet_(?:[a-z]\w*?_)?(\d{1,3})x(\d{1,3})(?=_|x)"
+    r"|_(\d{2,3})x(\d{2,3})(?:x\d{2,3})?(?=_|$)",
     re.ASCII,
 )
 #: The places of the two factors among the arguments.

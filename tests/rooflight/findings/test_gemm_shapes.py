@@ -19,6 +19,11 @@ from tests.recording import Recording
         ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x192x64_warpgroupsize1x1x1", (128, 192)),
         ("Cijk_Alik_Bljk_HSS_BH_MT256x96x32_MI32x32x1_SN", (256, 96)),
         ("nvjet_tst_192x128_64x4_2x1_v_bz_TNT", (192, 128)),
+        ("nvjet_tst_64x8_64x16_4x1_v_bz_TNN", (64, 8)),  # 64 deep, 16 stages
+        ("nvjet_hsh_8x64_64x16_1x4_h_bz_TNT", (8, 64)),
+        ("nvjet_sm90_tst_128x256_64x4_1x2_h_bz_coopA_TNT", (128, 256)),
+        ("Cijk_Ailk_Bljk_SB_MT8x128x16_SE_K1", (8, 128)),
+        ("gemm_64x8_2x1", None),
         ("gemm", None),
         ("x" * 100_000 + "_128x128_", None),
     ],
