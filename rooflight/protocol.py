@@ -412,7 +412,8 @@ class StepEnergy(Struct):
 
     ``looks`` fell between the start of the first step and the end of the last; ``wall_us`` is the time
     within steps, ``energy_j`` what was drawn in it, ``power_w`` the one over the other.  ``reason`` says why
-    they are unknown.  ``sm_clock_mhz`` is the mean of the looks that saw the device at work.
+    they are unknown.  ``sm_clock_mhz`` is the mean of the looks that saw the device at work, ``boost_mhz``
+    the datasheet's.
     """
 
     device: str
@@ -424,6 +425,7 @@ class StepEnergy(Struct):
     per_step_j: float | None = None
     power_w: float | None = None
     sm_clock_mhz: float | None = None
+    boost_mhz: float | None = None
     reason: str = ""
     flags: list[Flag] = field(default_factory=list)
 

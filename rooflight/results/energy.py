@@ -37,13 +37,16 @@ def join(rank: Rank, device: str, uuid: str, looks: Sequence[Look]) -> None:
     steps into ``rank``: its energy, and its roofs at the clock that was seen."""
     rank.energy = step_energy(rank, device, uuid, looks)
     roofs = rank.roofs.get(device)
-    if rank.energy is not None and roofs is not None and roofs.gpu_id is not None:
-        observe(roofs, by_id().get(roofs.gpu_id), rank.energy.sm_clock_mhz)
+    gpu = None if roofs is None else by_id().get(roofs.gpu_id or "")
+    if rank.energy is not None and roofs is not None and gpu is not None:
+        rank.energy.boost_mhz = gpu.boost_mhz
+        observe(roofs, gpu, rank.energy.sm_clock_mhz)
 
 
 def energy_in_words(e: StepEnergy) -> str:
     """One line: energy of a step, power, clock; or why they are unknown."""
-    clock = "" if e.sm_clock_mhz is None else f", SM clock {e.sm_clock_mhz:.0f} MHz"
+    stated = "" if e.boost_mhz is None else f" of {e.boost_mhz:.0f}"
+    clock = "" if e.sm_clock_mhz is None else f", SM clock {e.sm_clock_mhz:.0f}{stated} MHz"
     if e.per_step_j is None:
         return f"unknown: {e.reason}{clock}"
     estimated = any(flag.code == "energy_estimated" for flag in e.flags)

@@ -115,7 +115,11 @@ def test_the_clock_is_that_of_the_looks_that_saw_work() -> None:
     assert rank.energy.sm_clock_mhz == 1550
     # The datasheet states bf16 at 1830 MHz.
     assert rank.roofs["0"].compute["bf16"].observed == pytest.approx(989.4e12 * 1550 / 1830)
-    assert energy_in_words(rank.energy) == "300 J per step at 100 W, SM clock 1550 MHz"
+    # Its boost clock is 1980 MHz.
+    assert energy_in_words(rank.energy) == "300 J per step at 100 W, SM clock 1550 of 1980 MHz"
+    rank.roofs["0"].gpu_id = "nothing-of-ours"
+    join(rank, "0", UUID, looks)
+    assert rank.energy.boost_mhz is None
 
 
 def test_words_say_what_rests_on_the_power() -> None:
@@ -143,8 +147,8 @@ def test_table_markdown_and_report_show_it() -> None:
     document = analyze(scene.timeline()).document
     shown = [table(document), markdown(document), report(document)]
     assert not any("J per step" in page for page in shown)
-    document.ranks[0].energy = StepEnergy("0", UUID, 3, 3e6, 12, 900.0, 300.0, 300.0, 1550.4)
-    line = "300 J per step at 300 W, SM clock 1550 MHz"
+    document.ranks[0].energy = StepEnergy("0", UUID, 3, 3e6, 12, 900.0, 300.0, 300.0, 1550.4, 1980.0)
+    line = "300 J per step at 300 W, SM clock 1550 of 1980 MHz"
     for page in (table(document), markdown(document), report(document)):
         assert line in page.replace("\\", "")
     document.ranks[0].energy = StepEnergy("0", UUID, 3, 3e6, reason="<img src=x>\x1b")
