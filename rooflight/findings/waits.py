@@ -38,12 +38,12 @@ class Waits:
     """How one rank waits for another.
 
     ``straggler`` is the rank for which this rank (``rank``) waited most often in the collectives that it took
-    part in: in ``last`` of ``collectives``.  ``steps`` are the numbers of the counted steps, ``wait_ns`` the
-    exposed communication of each before that one had arrived, ``when`` its instants, ``wall_ns`` the time of
-    the steps, each instant once.
-    ``groups`` are places of the rank's communication kernels in its kernel table.  ``shares`` are those of
-    its all-to-alls; a rank alone has no straggler but itself.  ``unlike`` says what some ranks recorded and
-    others did not.  ``withheld``: no step tells, or the rank's recording allows no verdicts.
+    part in: in ``last`` of ``collectives``.  Where there are no ``steps``, the whole recording is one; else
+    they are the numbers of the counted ones.  ``wait_ns`` is the exposed communication of each before that
+    one had arrived, ``when`` its instants, ``wall_ns`` the time of the steps, each instant once.  ``groups``
+    are places of the rank's communication kernels in its kernel table.  ``shares`` are those of its
+    all-to-alls; a rank alone has no straggler but itself.  ``unlike`` says what some ranks recorded and
+    others did not.  ``withheld``: the rank has no GPU work, or its recording allows no verdicts.
     """
 
     rank: int
@@ -61,5 +61,9 @@ class Waits:
 
     @property
     def counted(self) -> int:
-        """How many steps a mean is over."""
+        """How many steps a mean is over; 1 for a recording without steps."""
         return max(1, len(self.steps))
+
+    def each(self, ns: float) -> str:
+        """The mean per counted step, as text; without steps the whole."""
+        return f"{ns / self.counted / 1e6:.3g} ms{' per step' if self.steps else ''}"

@@ -184,8 +184,10 @@ def _steps(rank: Rank, s: Stages, rows: list[Step]) -> None:
 
 
 def _exposed(s: Stages) -> Exposed:
-    spans = EMPTY if s.headline is None else s.partitions[s.headline].communication
-    bounds = np.array([(f.span.start, f.span.end) for f in s.figures], np.int64).reshape(-1, 2)
+    if s.headline is None:
+        return Exposed(EMPTY[:, 0], EMPTY[:, 1], EMPTY[:, 0], EMPTY[:, 1])
+    spans = s.partitions[s.headline].communication
+    bounds = np.array([(f.span.start, f.span.end) for f in s.figures] or [s.window], np.int64)
     return Exposed(spans[:, 0], spans[:, 1], bounds[:, 0], bounds[:, 1])
 
 

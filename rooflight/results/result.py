@@ -24,7 +24,8 @@ from rooflight.trace.tables import I64
 @dataclass(frozen=True, slots=True)
 class Exposed:
     """Exposed communication of the headline device as disjoint, sorted intervals, and the steps as
-    ``rank.steps`` or ``rank.inferred_steps`` has them; in ns on the rank's own clock."""
+    ``rank.steps`` or ``rank.inferred_steps`` has them, the whole recording where it has none; in ns on the
+    rank's own clock."""
 
     start: I64
     end: I64

@@ -79,7 +79,7 @@ def _waits(
     """``None`` where nothing is to be told."""
     rank, exposed = result.rank, result.exposed
     steps = rank.steps or rank.inferred_steps
-    withheld = rank.verdict_withheld is not None or not steps or exposed.step_start.size != len(steps)
+    withheld = rank.verdict_withheld is not None or exposed.step_start.size != max(1, len(steps))
     if not unlike and (withheld or (late is None and shared is None)):
         return None
     kernels = [i for i, k in enumerate(rank.kernels) if k.regime == "communication"]

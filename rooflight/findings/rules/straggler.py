@@ -32,14 +32,13 @@ def straggler(waits: Waits) -> Iterator[Found]:
     if rare or waits.straggler == waits.rank:
         return
     time = measure(waits.when)
-    each = f"{time / waits.counted / 1e6:.3g} ms per step"
     share = f"{100 * time / waits.wall_ns:.0f} %" if waits.wall_ns else "–"
     order = sorted(range(len(waits.steps)), key=lambda i: (-waits.wait_ns[i], i))
     late = f"rank {waits.straggler} came last in {waits.last} of {waits.collectives} collectives"
     steps = tuple(waits.steps[i] for i in order[:_SHOWN])
     yield Found.over(
         waits.when,
-        (Seen(f"{late}; {each}, {share}, wait", waits.groups, steps),),
+        (Seen(f"{late}; {waits.each(time)}, {share}, wait", waits.groups, steps),),
         float(time),
         f"rank {waits.straggler} arrives with the others, and nobody else is late in its place",
     )

@@ -44,11 +44,7 @@ def _texts(waits: Waits, s: Shares) -> Iterator[str]:
     who = "" if s.heaviest is None else f", most often for rank {s.heaviest} ({s.times} times)"
     yield (
         f"in {s.uneven} of {s.exchanges} all-to-alls the largest share is {s.ratio:.2f} times the mean{who}; "
-        f"{_each(waits, s.moving_ns)} of transfer and {_each(waits, s.waiting_ns)} of waiting rest on it"
+        f"{waits.each(s.moving_ns)} of transfer and {waits.each(s.waiting_ns)} of waiting rest on it"
     )
     if s.experts is not None:
         yield f"grouped products take the slowest rank {s.experts:.2f} times the mean of the ranks"
-
-
-def _each(waits: Waits, ns: float) -> str:
-    return f"{ns / waits.counted / 1e6:.3g} ms per step"

@@ -128,6 +128,19 @@ def test_what_is_waited_is_exposed_communication_already() -> None:
     assert waiting.findings_total_us == 700
 
 
+def test_without_steps_the_whole_recording_stands_for_one() -> None:
+    """Four times 100 of the 900 from the first kernel to the last; they are among the 600 that are exposed,
+    of which the 100 of the product could hide as much."""
+    timelines = [reduced(r, Recording().kernel("gemm", 0, 0, 100), 100.0 * r) for r in (0, 1)]
+    waiting, late = analyze(timelines).document.ranks
+    assert savings(waiting) == {"straggler": 400, "exposed-communication": 100}
+    assert waiting.findings_total_us == 600
+    assert next(f for f in waiting.findings if f.code == "straggler").evidence[0].text == (
+        "rank 1 came last in 4 of 4 collectives; 0.4 ms, 44 %, wait"
+    )
+    assert "straggler" not in savings(late)
+
+
 def test_a_comparison_takes_what_an_earlier_one_added() -> None:
     """Once its other rank is gone, what the first waited for it is, too."""
     alone, other = (
