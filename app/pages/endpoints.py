@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from app.advice.price import Asked, Pricing
 from app.advice.question import Question, WhatIfAsked
+from app.pages.answers import html, not_found, same_query, wants_json
 from app.pages.kernel_view import FIRST_ROWS, MAX_ROWS, bars, cost_words, kernel_row, kernel_rows
 from app.pages.list_view import list_rows
 from app.pages.money_view import money_view
@@ -20,7 +19,6 @@ from app.pages.templates import render
 from app.pages.whatif_view import whatif_view
 from app.problems import Problem
 from app.runs.schemas import RunSummary
-from app.security import csrf_token
 from app.times import iso
 from rooflight.figures.roofline import subject
 from rooflight.protocol import Document, Kernel
@@ -34,10 +32,10 @@ async def runs_list(
 ) -> Response:
     """The runs, newest first, and the place to drop a trace."""
     if wants_json(request):
-        return _same_query(request, "/api/v1/runs")
+        return same_query(request, "/api/v1/runs")
     page = await runs.recent(cursor=cursor, search=search)
     rows = list_rows(page.items)
-    return _html(
+    return html(
         request, "runs.html", rows=rows, next_cursor=page.next_cursor, search=search or "", cursor=cursor
     )
 
@@ -57,22 +55,20 @@ async def run_page(
         return RedirectResponse(f"/api/v1/runs/{run_id}/analysis", 307)
     run = await runs.run(run_id)
     if run is None:
-        return _not_found(
+        return not_found(
             request,
             "There is no such run",
             f"No run {run_id[:64]} is stored, or your token does not reach it.",
         )
     document = await runs.document(run_id)
     if document is None:
-        return _html(request, "run_state.html", run=run)
+        return html(request, "run_state.html", run=run)
     try:
         return await run_in_threadpool(
             _run_html, request, run, document, _number(rank), _number(step), asked, question
         )
     except KeyError as e:
-        return _not_found(
-            request, "This run has no such part", f"It holds no {e.args[0]}.", f"/runs/{run.id}"
-        )
+        return not_found(request, "This run has no such part", f"It holds no {e.args[0]}.", f"/runs/{run.id}")
 
 
 @router.get("/runs/{run_id}/rows")
@@ -80,7 +76,7 @@ async def more_rows(request: Request, runs: Runs, run_id: str, rank: str | None 
     """The rows of the kernel table that the page did not hold yet, as a fragment."""
     found = await _kernels(runs, run_id, rank)
     if found is None:
-        return _not_found(request, "There is no such run", "")
+        return not_found(request, "There is no such run", "")
     rows = await run_in_threadpool(kernel_rows, found[0], FIRST_ROWS, MAX_ROWS, cpu=found[1])
     return HTMLResponse(await run_in_threadpool(render, "_rows.html", rows=rows, hidden=True))
 
@@ -92,7 +88,7 @@ async def kernel_detail(
     """All that is known about one row of the kernel table, as a fragment."""
     found = await _kernels(runs, run_id, rank)
     if found is None or not 0 <= index < len(found[0]):
-        return _not_found(request, "There is no such kernel", "")
+        return not_found(request, "There is no such kernel", "")
     k = found[0][index]
     said = f"launches in {len(k.histogram)} bins from shortest to longest"
     drawn = bars(k.histogram, width=192, height=54)
@@ -106,7 +102,7 @@ async def kernel_point(
     """The few numbers of one row that stand beside the chart, as a fragment."""
     found = await _kernels(runs, run_id, rank)
     if found is None or not 0 <= index < len(found[0]):
-        return _not_found(request, "There is no such kernel", "")
+        return not_found(request, "There is no such kernel", "")
     row = kernel_row(found[0], index, cpu=found[1])
     return HTMLResponse(render("point.html", r=row, rate_unit=rate_unit(found[1])))
 
@@ -114,17 +110,11 @@ async def kernel_point(
 def error_page(request: Request, told: Problem) -> Response:
     """What a person sees of an error at an address that is typed, kept or linked."""
     if told.status == 404 and told.title == "Not Found":
-        return _not_found(request, "There is no such page", f"Nothing is at {request.url.path[:200]}.")
+        return not_found(request, "There is no such page", f"Nothing is at {request.url.path[:200]}.")
     title = f"{told.title[:1].upper()}{told.title[1:]}"
     where = f"It is about {told.where}." if told.where else ""
     hint = f"{told.hint[:1].upper()}{told.hint[1:]}." if told.hint else ""
-    return _not_found(request, title, f"{where} {hint}".strip(), status=told.status)
-
-
-def wants_json(request: Request) -> bool:
-    """Whether JSON was asked for by name and HTML was not."""
-    accept = request.headers.get("accept", "")
-    return "application/json" in accept and "text/html" not in accept
+    return not_found(request, title, f"{where} {hint}".strip(), status=told.status)
 
 
 def rate_unit(cpu: bool) -> str:
@@ -155,7 +145,7 @@ def _run_html(
     question: Question,
 ) -> HTMLResponse:
     view = run_view(document, rank, step)
-    return _html(
+    return html(
         request,
         "run.html",
         run=run,
@@ -177,24 +167,3 @@ def _number(text: str | None) -> int | None:
     if text is None or text == "":
         return None
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else -1
-
-
-def _same_query(request: Request, path: str) -> RedirectResponse:
-    query = request.url.query
-    return RedirectResponse(f"{path}?{query}" if query else path, 307)
-
-
-def _not_found(
-    request: Request, title: str, text: str, back: str = "/", *, status: int = 404
-) -> HTMLResponse:
-    return _html(request, "not_found.html", status=status, title=title, text=text, back=back)
-
-
-def _html(request: Request, name: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-    html = render(name, csrf=csrf_token(request), page="runs", origin=_origin(request), **values)
-    return HTMLResponse(html, status, headers={"Cache-Control": "no-store"})
-
-
-def _origin(request: Request) -> str:
-    """The address of this server as the browser knows it, for commands to copy."""
-    return f"{request.url.scheme}://{request.url.netloc}"

@@ -532,6 +532,47 @@ def test_every_page_has_its_json(server: Server, page: Page, resnet: str) -> Non
     assert "no such run" in missing.text()
 
 
+def test_a_capture_is_ordered_on_the_page_and_followed_to_its_run(
+    page: Page, server: Server, token: str, resnet: str
+) -> None:
+    page.goto(f"{server.url}/captures")
+    page.wait_for_selector("html[data-ready]")
+    page.get_by_label("Host", exact=True).fill("gpu-node-01")
+    page.get_by_label("Project", exact=True).fill("vision")
+    page.get_by_label("Processes", exact=True).fill("python")
+    page.get_by_role("button", name="Record").click()
+    expect(page.locator("[data-problem]")).to_contain_text("not “python”")
+    page.get_by_label("Processes", exact=True).fill("4711 4712")
+    page.get_by_label("stacks", exact=True).check()
+    page.get_by_role("button", name="Record").click()
+    row = page.locator("[data-capture]").first
+    expect(row).to_contain_text("3\u00a0steps, processes 4711, 4712, shapes, stacks")
+    expect(page.locator("[data-told]")).to_contain_text("1 pending")
+    [kept] = api(server, "captures")["items"]
+    assert (kept["host"], kept["project"], kept["order"]["pids"]) == ("gpu-node-01", "vision", [4711, 4712])
+    said = {
+        "state": "done", "run_id": resnet,
+        "processes": [
+            {"pid": 4711, "state": "written", "rank": 0, "command": EVIL},
+            {"pid": 4712, "state": "failed", "rank": 1, "problem": "process 4712: it ended before it asked"},
+        ],
+    }  # fmt: skip
+    answered = page.request.put(
+        f"{server.url}/api/v1/captures/{kept['id']}/outcome",
+        data=said,
+        headers={"Authorization": f"Bearer {token}"},
+    )
+    assert answered.ok, answered.text()
+    expect(row).to_contain_text("it ended before it asked", timeout=10_000)  # without a reload
+    expect(page.locator("[data-told]")).to_contain_text("none pending")
+    assert page.locator("main img").count() == 0
+    for width in (390, 768, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    row.get_by_role("link", name="Open the run").click()
+    page.wait_for_url(f"{server.url}/runs/{resnet}")
+
+
 def test_files_have_cache_headers(server: Server, page: Page) -> None:
     plotly = page.request.get(f"{server.url}/static/plotly.min.js?v=1")
     assert plotly.ok
