@@ -6,6 +6,7 @@ recording.
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -54,6 +55,11 @@ class Analysis:
     launches: Mapping[int, Columns]
     idle: Mapping[int, Columns] = field(default_factory=dict)
     by_phase: Mapping[int, Columns] = field(default_factory=dict)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it: the verdict, where the time goes, and what to do first."""
+        # By name: reports come after the analysis on the road, and only a notebook asks for one here.
+        return str(importlib.import_module("rooflight.report.notebook").shown(self.document))
 
     @property
     def kernels(self) -> pd.DataFrame:
