@@ -10,10 +10,9 @@ from app.pages.run_view import RunView
 from rooflight.errors import Refused
 from rooflight.prices import Instance, Wanted, meant, price_per_gpu_hour, selected
 from rooflight.prices.money import Money, amount, money
-from rooflight.prices.rate import Rate
 from rooflight.protocol import Document
-from rooflight.report.money import in_words, saved, together_us
-from rooflight.report.summary import Summary, counted, summarise
+from rooflight.report.money import in_words, price_line, saved, together_us
+from rooflight.report.summary import Summary, summarise
 
 #: A select with more is no help: `rooflight gpus instances` lists them all.
 MAX_OPTIONS = 60
@@ -55,7 +54,7 @@ def money_view(document: Document, v: RunView, asked: Pricing) -> MoneyView:
     return MoneyView(
         price=asked.price or "",
         options=list(_options(v, asked)),
-        rate="" if rate is None or found is None else _rate(rate, found),
+        rate="" if found is None else price_line(found),
         problem=problem or ("No GPU was recorded: there is nothing to price." if rate and not found else ""),
         findings=[_words(f.saving_us, s, found) for f in v.findings],
         excess=_excess(v, found),
@@ -67,10 +66,6 @@ def money_view(document: Document, v: RunView, asked: Pricing) -> MoneyView:
 
 def _words(us: float | None, s: Summary, m: Money | None) -> list[str]:
     return [] if m is None or us is None else list(in_words(saved(us, s, m), m))
-
-
-def _rate(rate: Rate, m: Money) -> str:
-    return f"{m.shown(m.per_device_hour)} per GPU and hour ({rate.source}), {counted(m.devices, 'GPU')}"
 
 
 def _excess(v: RunView, m: Money | None) -> str:

@@ -10,7 +10,7 @@ from rooflight.prices.money import Money
 from rooflight.protocol import Document, Kernel, Parts, Percentiles, Rank
 from rooflight.report.collectives import TOP_COLLECTIVES, bandwidth, collective, of_link, slowed, slower
 from rooflight.report.cuts import ModuleRow, Phase, module_rows, phases
-from rooflight.report.money import in_words, money_of, saved, together_us
+from rooflight.report.money import cost_of, in_words, money_of, price_line, saved, together_us
 from rooflight.report.summary import (
     WATERFALL,
     Summary,
@@ -57,6 +57,8 @@ def _rank(rank: Rank, money: Money | None) -> Iterator[str]:
     yield f"- Attainable: {ms(None if s.attainable_pct is None else s.attainable_us)}"
     if said := utilisation(s):
         yield f"- Utilisation: {said}"
+    if money is not None:
+        yield f"- Price: {plain('; '.join([price_line(money), *cost_of(s, money)]))}"
     if rank.energy is not None:
         yield f"- Energy: {plain(energy_in_words(rank.energy))}"
     yield f"- Data: {plain('; '.join([rank.grade, *rank.grade_reasons]))}"

@@ -19,7 +19,7 @@ from rooflight.report.collectives import (
     slower,
 )  # fmt: skip
 from rooflight.report.cuts import phases, phases_said
-from rooflight.report.money import in_words, money_of, saved, together_us
+from rooflight.report.money import cost_of, in_words, money_of, price_line, saved, together_us
 from rooflight.report.stragglers import Stragglers, stragglers
 from rooflight.report.summary import (
     WATERFALL,
@@ -113,7 +113,7 @@ def _late(late: Stragglers) -> Iterator[str]:
 def _rank(document: Document, rank: Rank, term: Terminal) -> Iterator[str]:
     s = summarise(rank)
     speeds = [speed.line(money_of(document)) for speed in throughputs(document)]
-    yield from _headline(rank, s, speeds, term)
+    yield from _headline(rank, s, speeds, money_of(document), term)
     if s.parts:
         yield from _waterfall(rank, s.parts, s, term)
     yield from _waits(waits(rank, s), s, term)
@@ -125,7 +125,9 @@ def _rank(document: Document, rank: Rank, term: Terminal) -> Iterator[str]:
     yield from _flags(rank.flags, "Flags", term)
 
 
-def _headline(rank: Rank, s: Summary, speeds: Sequence[str], term: Terminal) -> Iterator[str]:
+def _headline(
+    rank: Rank, s: Summary, speeds: Sequence[str], money: Money | None, term: Terminal
+) -> Iterator[str]:
     yield f"{safe(s.device)} · {counted(s.times.n, s.step)} · rank {rank.rank}"
     yield ""
     for sentence in (verdict(s), f"First: {first_step(s)}"):
@@ -147,6 +149,8 @@ def _headline(rank: Rank, s: Summary, speeds: Sequence[str], term: Terminal) -> 
         yield f"  attainable  {_DASH} (the bound of {unknown} is unknown)"
     if said := utilisation(s):
         yield f"  utilisation {said}"
+    if money is not None:
+        yield from _hanging(f"  price       {'; '.join([price_line(money), *cost_of(s, money)])}", 14, term)
     yield from _grade(rank, term)
 
 

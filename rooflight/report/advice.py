@@ -45,9 +45,8 @@ def _together(rank: Rank, s: Summary, money: Money | None) -> str:
     total = together_us(rank)
     if total is None:
         return ""
-    cost = None if money is None else saved(total, s, money).per_hour
-    in_money = "" if money is None or cost is None else f", {money.shown(cost)} per hour"
-    return f": together at most {ms(total)}{in_money}"
+    cost = [] if money is None else in_words(saved(total, s, money), money)
+    return f": {', '.join([f'together at most {ms(total)}', *cost])}"
 
 
 def _finding(

@@ -8,6 +8,7 @@ from rooflight.prices.money import Money
 from rooflight.protocol import REGIMES, Coverage, Rank
 from rooflight.report.bars import chip, meter, swatch
 from rooflight.report.markup import NB, Html, join, tag
+from rooflight.report.money import cost_of, price_line
 from rooflight.report.summary import Summary, counted, first_step, group_us, ms, utilisation, verdict
 from rooflight.report.text import fit
 from rooflight.results.energy import energy_in_words
@@ -136,11 +137,9 @@ def _costed(c: Coverage, s: Summary) -> Html:
 
 
 def _money(s: Summary, m: Money) -> Html:
-    price = f"{m.shown(m.per_device_hour)} per GPU and hour, {counted(m.devices, 'GPU')}"
-    if s.whole or not s.wall_us:
+    price, said = price_line(m), cost_of(s, m)
+    if not said:
         return _cell("Per 1,000 steps", _DASH, "no steps are known", price)
     value = m.shown(m.per_1000_steps(s.wall_us))
-    known = s.attainable_us is not None and s.attainable_pct is not None
-    lost = m.per_hour(s.wall_us - (s.attainable_us or 0.0), s.wall_us) if known else None
-    gap = "" if lost is None else f"{m.shown(max(0.0, lost))} of each hour above attainable"
+    gap = "; ".join(said[1:])
     return _cell("Per 1,000 steps", tag("span", value, data_figure="money"), price, gap)

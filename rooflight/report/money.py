@@ -10,10 +10,12 @@ from msgspec.structs import replace
 from rooflight.prices.money import Money, money
 from rooflight.prices.rate import Rate
 from rooflight.protocol import Document, Finding, Price, Rank, Saving
-from rooflight.report.summary import Summary, summarise
+from rooflight.report.summary import Summary, counted, summarise
+from rooflight.report.text import fit
 
 #: Whoever wrote the document: nothing costs so much.
 _MOST = 1e9
+_SOURCE = 120
 
 
 def priced(document: Document, rate: Rate | None) -> Document:
@@ -39,6 +41,24 @@ def in_words(found: Saving, m: Money) -> Iterator[str]:
         yield f"{m.shown(found.per_hour)} per hour"
     if found.per_1000_steps is not None:
         yield f"{m.shown(found.per_1000_steps)} per 1,000 steps"
+
+
+def price_line(m: Money) -> str:
+    """What all money of a run rests on."""
+    source = fit(m.rate.source, _SOURCE)
+    return f"{m.shown(m.per_device_hour)} per GPU and hour ({source}), {counted(m.devices, 'GPU')}"
+
+
+def cost_of(s: Summary, m: Money) -> list[str]:
+    """What a thousand steps cost, and how much of each hour goes above the attainable time; as far as
+    steps and bounds are known."""
+    if s.whole or not s.wall_us:
+        return []
+    said = [f"{m.shown(m.per_1000_steps(s.wall_us))} per 1,000 steps"]
+    if s.attainable_us is not None and s.attainable_pct is not None:
+        lost = m.per_hour(max(0.0, s.wall_us - s.attainable_us), s.wall_us)
+        said.append(f"{m.shown(lost)} of each hour above attainable")
+    return said
 
 
 def money_of(document: Document, rate: Rate | None = None) -> Money | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache
 
 import msgspec
@@ -13,8 +14,10 @@ import pytest
 from rooflight.analysis import analyze_files
 from rooflight.cli.markdown import markdown
 from rooflight.cli.table import table
+from rooflight.prices.rate import Rate
 from rooflight.protocol import PARTS, Document, Rank, encode
 from rooflight.report.html import report
+from rooflight.report.money import priced
 from tests import shared
 
 pytestmark = pytest.mark.traces
@@ -198,6 +201,39 @@ def test_the_three_say_what_the_json_says(name: str, short_plotly: None) -> None
 
 def _is_time(text: str, us: float | None) -> bool:
     return is_shown(text, None if us is None else us / 1000)
+
+
+def money_words(text: str) -> list[str]:
+    """Every amount with what it is of, in the order of the text."""
+    of = "per GPU and hour|per hour|per 1,000 steps|of each hour above attainable"
+    return re.findall(rf"\$[\d.,]+ (?:{of})", re.sub(r"\s+", " ", text))
+
+
+@pytest.mark.parametrize("name", ["workers0", "dlrm", "qwen"])
+def test_the_three_say_the_same_money(name: str, short_plotly: None) -> None:
+    """At 3.06 for a GPU hour: a share of an hour's price, and 3.06 / 3,600 s for each second."""
+    document = priced(run(name), Rate(Decimal("3.06")))
+    rank = document.ranks[0]
+    wall = sum(s.step_time_us for s in rank.steps) / len(rank.steps)
+    assert document.price
+    hour = 3.06 * document.price.devices
+    alone = msgspec.structs.replace(document, ranks=[rank])
+    page = flat(report(document))
+    texts = [flat(table(alone)), flat(markdown(alone)), _words(page)]
+    price = f"$3.06 per GPU and hour (as given), {document.price.devices} GPU"
+    assert all(price in re.sub(r"\s+", " ", t.replace("\\", "")) for t in texts)
+    amounts = [sorted(set(money_words(t))) for t in texts]
+    top = [f for f in rank.findings[:TOP] if f.saving_us is not None]
+    for shown in amounts:
+        for f in top:
+            assert f.saving_us is not None
+            for of, usd in (("hour", hour * f.saving_us / wall), ("1,000 steps", hour * f.saving_us / 3.6e6)):
+                found = [float(t[1:].split()[0].replace(",", "")) for t in shown if t.endswith(f"per {of}")]
+                assert any(abs(v - usd) <= 0.05 * usd for v in found), (f.code, of, usd, found)
+    assert amounts[0] == amounts[1]
+    strip = re.search(r'data-figure="money">([^<]+)<', page)
+    assert strip  # its label, "Per 1,000 steps", stands above it
+    assert set(amounts[0]) <= {*amounts[2], f"{strip[1]} per 1,000 steps"}
 
 
 def test_a_figure_that_differs_in_its_last_digit_is_found() -> None:
