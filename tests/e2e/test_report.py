@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -133,6 +134,71 @@ def test_ranks_and_many_steps_fit_a_phone(opened: Open) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     assert page.locator(".columns li").count() == 60
     assert page.locator("#ranks tbody tr").count() == 4
+
+
+def steps(document: Document) -> None:
+    document.ranks[0].findings = [a_finding([0, 5])] * 4
+
+
+def no_steps(document: Document) -> None:
+    document.ranks[0].steps, document.ranks[0].n_steps = [], 0
+
+
+def several_ranks(document: Document) -> None:
+    document.ranks += [a_rank(kernels=3, steps=2, rng=random.Random(n)) for n in range(1, 4)]
+    for n, rank in enumerate(document.ranks):
+        rank.rank = n
+
+
+def withheld(document: Document) -> None:
+    rank = document.ranks[0]
+    rank.regime, rank.grade, rank.verdict_withheld = None, "unreliable", "most steps hold no GPU work"
+
+
+def counters(document: Document) -> None:
+    for k in document.ranks[0].kernels:
+        if k.flops is not None:
+            k.origin = "measured"
+
+
+#: Every report is priced (``opened``); what each kind has to say.
+KINDS = {
+    steps: "$3.06 per GPU and hour",
+    no_steps: "no steps are known",
+    several_ranks: "Ranks",
+    withheld: "most steps hold no GPU work",
+    counters: "measured",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_every_kind_of_run_opens_without_a_request_or_a_word_on_the_console(
+    opened: Open, kind: Callable[[Document], None]
+) -> None:
+    document = a_document(kernels=20)
+    kind(document)
+    page = opened(document, width=390)
+    expect(page.locator("main")).to_contain_text(KINDS[kind])
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert page.locator("#plot .points path").count() > 0
+
+
+def test_a_report_of_100_000_launches_is_under_8_mb(opened: Open, tmp_path: Path) -> None:
+    """Launches of 2,000 kernels, each with its launch, 10 µs apart."""
+    events: list[dict[str, object]] = []
+    for i in range(100_000):
+        at, ids = 10 * i, {"correlation": i + 1, "External id": i + 1}
+        on_device = {**ids, "device": 0, "stream": 7, "grid": [80, 1, 1], "block": [128, 1, 1]}
+        launch = {"cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": at, "dur": 2}
+        kernel = {"cat": "kernel", "name": f"kernel_{i % 2_000}<float>", "pid": 0, "tid": 7, "ts": at + 3}
+        events += [{"ph": "X", "args": ids, **launch}, {"ph": "X", "dur": 6, "args": on_device, **kernel}]
+    device = {"id": 0, "name": "NVIDIA H100 80GB HBM3", "numSms": 132}
+    trace, out = tmp_path / "many.json", tmp_path / "many.html"
+    trace.write_text(json.dumps({"deviceProperties": [device], "traceEvents": events}), "utf-8")
+    assert main(["report", str(trace), "-o", str(out)]) == 0
+    assert out.stat().st_size < 8_000_000
+    page = opened(out)
+    expect(page.locator("#kernels")).to_contain_text("1,800")  # 200 of 2,000 groups have a row
 
 
 @pytest.mark.traces
