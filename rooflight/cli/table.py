@@ -237,7 +237,7 @@ def _below(text: str, term: Terminal, before: int = _BEFORE_FINDING) -> Iterator
     """Text under a title that begins at ``before``, in two lines at most."""
     indent = " " * before
     width = term.width - len(indent)
-    for line in textwrap.wrap(fit(text, 2 * width - 24), width):
+    for line in textwrap.wrap(fit(text, 2 * width), width, max_lines=2, placeholder="…"):
         yield f"{indent}{line}"
 
 
