@@ -102,6 +102,8 @@ class Delivery:
 
     def step(self, now: float) -> float:
         """Do what is due at ``now``, in seconds of a clock that never goes back; how long to wait then."""
+        if not self._stopped and not len(self.spool):
+            return IDLE_S
         try:
             credential = self.sender.credential()
         except Refused as e:

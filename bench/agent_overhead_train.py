@@ -13,14 +13,14 @@ torch.manual_seed(0)
 torch.set_num_threads(1)
 # Small enough for the caches: the memory of a busy machine is noise.
 model = torch.nn.Sequential(
-    torch.nn.Linear(128, 256),
+    torch.nn.Linear(256, 512),
     torch.nn.ReLU(),
-    torch.nn.Linear(256, 128),
+    torch.nn.Linear(512, 256),
     torch.nn.ReLU(),
-    torch.nn.Linear(128, 10),
+    torch.nn.Linear(256, 10),
 )
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
-inputs, targets = torch.randn(256, 128), torch.randint(10, (256,))
+inputs, targets = torch.randn(512, 256), torch.randint(10, (512,))
 print("ready", flush=True)
 for line in sys.stdin:
     began = time.process_time_ns()

@@ -25,6 +25,8 @@ from rooflight.captures import Order, Outcome
 from rooflight.errors import Refused
 
 TICK_S = 0.2
+#: While nothing is recorded there is only to hear whether to stop; a question wakes the loop.
+IDLE_S = 1.0
 SWEEP_S = 300.0
 #: A timed recording of a minute with stacks stays below this.
 LARGEST_TRACE = 2 << 30
@@ -71,9 +73,13 @@ class OnDemand:
             for fabric in self._fabrics:
                 selector.register(fabric, selectors.EVENT_READ, fabric)
             while not stop.is_set():
-                for key, _ in selector.select(TICK_S):
+                for key, _ in selector.select(TICK_S if self._busy() else IDLE_S):
                     self._listen(key.data)
                 self.tick()
+
+    def _busy(self) -> bool:
+        with self._lock:
+            return bool(self._coordinator.captures)
 
     def tick(self) -> None:
         """Fetch what is written, give up on what will not be, and tell of the captures that are over."""
