@@ -19,7 +19,7 @@ from agent.measure.links import Links, links
 from agent.measure.rates import Rate
 from agent.measure.timing import GPU_SAMPLE_S, Timing, Watch
 from agent.measure.waits import Waits
-from rooflight.protocol import Calibration
+from rooflight.calibration import Calibration
 from rooflight.units import GIGA, TERA
 
 

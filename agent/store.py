@@ -14,8 +14,9 @@ from pathlib import Path
 import msgspec
 
 from agent.device import Device
+from rooflight.calibration import Calibration
 from rooflight.errors import Refused
-from rooflight.protocol import Calibration, encode
+from rooflight.protocol import encode
 
 #: Older runs are removed when a new one is kept.
 KEPT_RUNS = 10

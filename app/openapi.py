@@ -10,6 +10,7 @@ from fastapi.openapi.utils import get_openapi
 
 from app.problems import Problem
 from rooflight import __version__, protocol
+from rooflight.http_form import BIG
 
 _REF = "#/components/schemas/{name}"
 ABOUT = """What bounds your GPUs, what the gap costs, what to do first.
@@ -39,7 +40,7 @@ def _protocol() -> dict[str, Any]:
     _, components = msgspec.json.schema_components([protocol.Document], ref_template=_REF)
     for component in components.values():
         for name, field in component.get("properties", {}).items():
-            if name in protocol.BIG:
+            if name in BIG:
                 default = field.get("default")
                 component["properties"][name] = {
                     "type": ["string", "null"],

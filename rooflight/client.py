@@ -11,8 +11,6 @@ Redirects are not followed: the token is for one server.
 
 from __future__ import annotations
 
-import base64
-import gzip
 import hashlib
 import http.client
 import os
@@ -20,33 +18,30 @@ import random
 import ssl
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
 from rooflight import __version__
+from rooflight.bodies import Body, digest, file_body, json_body, piece, plain_body, zipped_body
+from rooflight.calibration import Calibration
 from rooflight.errors import Refused, RooflightError
-from rooflight.protocol import SCHEMA_VERSION, Calibration, Document, encode
+from rooflight.protocol import SCHEMA_VERSION, Document, encode
 from rooflight.proxy import is_loopback, proxy_of
 from rooflight.retry import RETRIED_STATUS, Retry, retry_after_s
 
 API = "/api/v1"
-CHUNK = 1 << 18
 #: With every push: when it was sent by the clock of its host, in seconds since the epoch, and the
 #: ``schema_version`` of the sender, so that a server too old for it can say so.
 SENT_AT, SCHEMA = "Rooflight-Sent-At", "Rooflight-Schema"
-#: Media type of a file by its first two bytes; JSON has many beginnings.
-_MEDIA = {b"\x1f\x8b": "application/gzip", b"PK": "application/zip"}
 _MAX_ANSWER_BYTES = 8 << 20
-#: What a line that breaks costs at most.
-PART_BYTES = 8 << 20
 _FINISHED = ("done", "failed", "refused")
 T = TypeVar("T")
 
@@ -141,16 +136,6 @@ class _Arrived(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class _Body:
-    """A request body that can be read from its start again for each try."""
-
-    size: int
-    chunks: Callable[[], Iterator[bytes]]
-    kind: str = "application/json"
-    encoding: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class _Answer:
     status: int
     data: bytes
@@ -195,7 +180,7 @@ class Client:
 
     def create_project(self, name: str) -> Project:
         """Make a project, or find the one of that name."""
-        return self._post("/projects", _json({"name": name}), Project)
+        return self._post("/projects", json_body({"name": name}), Project)
 
     def create_run(
         self,
@@ -209,7 +194,7 @@ class Client:
         """Make a run in a project (its id or name); ``units_per_step`` is what a step of its traces holds."""
         given = {"name": name, "host": host, "units_per_step": units_per_step or None}
         wanted = {k: v for k, v in given.items() if v is not None}
-        return self._post(f"/projects/{quote(project, safe='')}/runs", _json(wanted), Run, key=key)
+        return self._post(f"/projects/{quote(project, safe='')}/runs", json_body(wanted), Run, key=key)
 
     def upload_trace(
         self,
@@ -229,7 +214,7 @@ class Client:
         file = Path(path)
         shown = (name or file.name).encode("utf-8", "backslashreplace").decode("utf-8")
         target = f"/runs/{quote(run, safe='')}/traces?{urlencode({'filename': shown})}"
-        return self._post(target, _file(file, on_progress, start), _Accepted, key=key).job
+        return self._post(target, file_body(file, on_progress, start), _Accepted, key=key).job
 
     def upload_in_parts(
         self, run: str, path: str | os.PathLike[str], sha256: str, *, name: str | None = None, start: int = 0
@@ -246,10 +231,10 @@ class Client:
         arrived = _decode(self._send("GET", target, None, {}), _Arrived)
         while arrived.job is None:
             query = urlencode({"offset": arrived.offset, "size": size, "filename": shown})
-            data = _piece(file, start + arrived.offset)
+            data = piece(file, start + arrived.offset)
             try:
                 arrived = _decode(
-                    self._send("PUT", f"{target}?{query}", _bytes(data), _digest(data)), _Arrived
+                    self._send("PUT", f"{target}?{query}", plain_body(data), digest(data)), _Arrived
                 )
             except Rejected as e:
                 # Somebody else sends the same, or what was there has been swept: look again, once.
@@ -266,17 +251,17 @@ class Client:
 
     def push_profile(self, run: str, data: bytes, *, key: str) -> dict[str, Any]:
         """As :meth:`push_analysis`, of an analysis that is JSON already."""
-        return self._post(f"/runs/{quote(run, safe='')}/profiles", _bytes(data), dict[str, Any], key=key)
+        return self._post(f"/runs/{quote(run, safe='')}/profiles", plain_body(data), dict[str, Any], key=key)
 
     def push_telemetry(self, data: bytes, *, key: str | None = None) -> Received:
         """Send windows or samples, the JSON of ``POST /telemetry``; they travel compressed."""
-        return self._post("/telemetry", _zipped(data), Received, key=key)
+        return self._post("/telemetry", zipped_body(data), Received, key=key)
 
     def push_calibration(self, calibration: Calibration, *, key: str | None = None) -> dict[str, Any]:
         """Send the measured ceilings of a device."""
         data = encode(calibration)
         key = key or hashlib.sha256(data).hexdigest()
-        return self._post("/calibrations", _bytes(data), dict[str, Any], key=key)
+        return self._post("/calibrations", plain_body(data), dict[str, Any], key=key)
 
     def job(self, job: str) -> Job:
         """The state of a job."""
@@ -290,7 +275,7 @@ class Client:
 
     def answer_capture(self, capture: str, said: Mapping[str, Any]) -> None:
         """What became of a capture: state, problem, processes, run_id."""
-        self._send("PUT", f"/captures/{quote(capture, safe='')}/outcome", _json(dict(said)), {})
+        self._send("PUT", f"/captures/{quote(capture, safe='')}/outcome", json_body(dict(said)), {})
 
     def wait(self, job: Job | str, *, timeout_s: float = 3600.0) -> Job:
         """The job once it is done, failed or refused; :class:`Unreachable` when that takes longer."""
@@ -303,10 +288,10 @@ class Client:
             waited, pause = waited + pause, min(2.0, pause * 1.5)
         return now
 
-    def _post(self, target: str, body: _Body, kind: type[T], *, key: str | None = None) -> T:
+    def _post(self, target: str, body: Body, kind: type[T], *, key: str | None = None) -> T:
         return _decode(self._send("POST", target, body, {"Idempotency-Key": key or uuid.uuid4().hex}), kind)
 
-    def _send(self, method: str, target: str, body: _Body | None, headers: Mapping[str, str]) -> bytes:
+    def _send(self, method: str, target: str, body: Body | None, headers: Mapping[str, str]) -> bytes:
         """The answer's body; tries again what may pass, raises what will not."""
         attempt = 1
         while True:
@@ -330,7 +315,7 @@ class Client:
             self.sleep(pause)
             attempt += 1
 
-    def _once(self, method: str, target: str, body: _Body | None, headers: Mapping[str, str]) -> _Answer:
+    def _once(self, method: str, target: str, body: Body | None, headers: Mapping[str, str]) -> _Answer:
         connection = self._connection()
         try:
             address, more = self._through(urlsplit(self.url).path + API + target)
@@ -369,7 +354,7 @@ class Client:
             return path, {}
         return f"http://{parts.netloc}{path}", {"Host": parts.netloc, **proxy.headers}
 
-    def _headers(self, body: _Body | None) -> dict[str, str]:
+    def _headers(self, body: Body | None) -> dict[str, str]:
         headers = {"Accept": "application/json", "User-Agent": f"rooflight/{__version__}"}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
@@ -402,73 +387,13 @@ def _trust(ca_file: str | None) -> ssl.SSLContext:
         raise Refused(f"the certificates cannot be read: {e}", where=ca_file or "") from e
 
 
-def _stream(connection: http.client.HTTPConnection, body: _Body | None) -> None:
+def _stream(connection: http.client.HTTPConnection, body: Body | None) -> None:
     for chunk in body.chunks() if body else ():
         try:
             connection.send(chunk)
         except (BrokenPipeError, ConnectionResetError):
             # A server that refuses early (401, 413) answers and hangs up: its answer is what counts.
             return
-
-
-def _json(value: Mapping[str, Any]) -> _Body:
-    return _bytes(msgspec.json.encode(value))
-
-
-def _piece(file: Path, start: int) -> bytes:
-    with file.open("rb") as source:
-        source.seek(start)
-        return source.read(PART_BYTES)
-
-
-def _digest(data: bytes) -> dict[str, str]:
-    return {"Content-Digest": f"sha-256=:{base64.b64encode(hashlib.sha256(data).digest()).decode()}:"}
-
-
-def _bytes(data: bytes) -> _Body:
-    return _Body(len(data), lambda: iter((data,)))
-
-
-def _zipped(data: bytes) -> _Body:
-    packed = gzip.compress(data, 6, mtime=0)
-    return _Body(len(packed), lambda: iter((packed,)), encoding="gzip")
-
-
-def _file(path: Path, on_progress: Callable[[int, int], None] | None, start: int) -> _Body:
-    with _reading(path) as f:
-        f.seek(start)
-        size, kind = os.fstat(f.fileno()).st_size - start, _MEDIA.get(f.read(2), "application/json")
-
-    def chunks() -> Iterator[bytes]:
-        sent = 0
-        with _reading(path) as f:
-            f.seek(start)
-            while sent < size:
-                chunk = _read(f, min(CHUNK, size - sent), path)
-                sent += len(chunk)
-                yield chunk
-                if on_progress:
-                    on_progress(sent, size)
-
-    return _Body(size, chunks, kind)
-
-
-def _reading(path: Path) -> BinaryIO:
-    # An OSError of the file must not be taken for one of the network, which is tried again.
-    try:
-        return path.open("rb")
-    except OSError as e:
-        raise Refused(f"cannot read the trace: {e.strerror}", where=str(path), hint="check the path") from e
-
-
-def _read(f: BinaryIO, size: int, path: Path) -> bytes:
-    try:
-        chunk = f.read(size)
-    except OSError as e:
-        raise Refused(f"cannot read the trace: {e.strerror}", where=str(path), hint="check the disk") from e
-    if not chunk:
-        raise Refused("the file became shorter while it was sent", where=str(path), hint="send it again")
-    return chunk
 
 
 def _decode(data: bytes, kind: type[T]) -> T:

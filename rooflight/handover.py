@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rooflight.calibration import Calibration
 from rooflight.client import Client, Rejected
 from rooflight.errors import Refused, RooflightError
 from rooflight.launch import key
-from rooflight.protocol import Calibration, Document, encode
+from rooflight.protocol import Document, encode
 from rooflight.recorder import ANALYSIS, ORDER, OUTCOME, TOKEN, state
 from rooflight.retry import Retry
 

@@ -2,16 +2,18 @@
 
 Times are microseconds with three decimals (``*_us``), shares are percent, an unknown is null.  The
 meaning of every figure is in docs/definitions.md.  FLOPs and bytes are exact integers: numbers on the
-command line, decimal strings over HTTP (:func:`encode_http`), since they pass 2**53.
+command line, decimal strings over HTTP (:mod:`rooflight.http_form`), since they pass 2**53.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import Meta, Struct, field
+from msgspec import Struct, field
 
+from rooflight.bounded import NonNegative, Text, Time, UnitsPerStep
+from rooflight.collectives import Collective, Communication, Contention
 from rooflight.errors import Malformed, ProtocolMismatch
 
 SCHEMA_VERSION = 1
@@ -48,14 +50,6 @@ REGIMES = (
 ORIGINS = ("measured", "modelled", "inferred", "unknown")
 
 # Rows of which there are many say gc=False: they hold no cycle, and the collector need not walk them.
-# Everything from outside is bounded: an integer fits a BIGINT, a name fits a page.
-NonNegative = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-Time = Annotated[float, Meta(ge=0)]
-Text = Annotated[str, Meta(max_length=65_536)]
-#: What a step holds, as somebody counts it: tokens, samples.
-UnitName = Annotated[str, Meta(min_length=1, max_length=40)]
-Units = Annotated[float, Meta(gt=0, le=1e18)]
-UnitsPerStep = Annotated[dict[UnitName, Units], Meta(max_length=16)]
 
 
 class Flag(Struct, forbid_unknown_fields=False):
@@ -311,51 +305,6 @@ class Finding(Struct):
     money: Saving | None = None
 
 
-class Communication(Struct):
-    """Collectives that are alike: same kind, group, element type, message size and device.
-
-    ``message_bytes`` and ``bus_bytes`` are those of the median collective, the other figures totals over its
-    ``count``, except the rates, which are medians.  ``basis`` tells what the rates rest on: ``transfer``, all
-    ranks' recordings; ``seen_ranks``, those of some; ``duration``, the kernel's own time, waiting included.
-    """
-
-    kind: Text
-    group: Text = ""
-    ranks: int | None = None
-    dtype: str | None = None
-    device: str = "0"
-    count: NonNegative = 0
-    sizes: NonNegative = 1
-    message_bytes: NonNegative | None = None
-    bus_bytes: NonNegative | None = None
-    time_us: Time = 0.0
-    p50_us: float | None = None
-    exposed_us: Time = 0.0
-    exposed_pct: float | None = None
-    matched: NonNegative = 0
-    wait_us: float | None = None
-    transfer_us: float | None = None
-    basis: str = "duration"
-    algorithm_gbs: float | None = None
-    bus_gbs: float | None = None
-    link_gbs: float | None = None
-    link_fraction: float | None = None
-    reason: str = ""
-
-
-class Contention(Struct):
-    """What communication beside it costs a kernel group: ``kernel`` is its row of the kernel table."""
-
-    kernel: NonNegative
-    overlapped_us: Time
-    overlapped_pct: float | None
-    overlapped_count: NonNegative
-    alone_count: NonNegative
-    overlapped_p50_us: float | None = None
-    alone_p50_us: float | None = None
-    slowdown: float | None = None
-
-
 class Coverage(Struct):
     """Share of kernel time by origin of its cost, in percent; the four sum to 100."""
 
@@ -493,16 +442,6 @@ class Rank(Struct):
         return named or min(time, key=lambda key: (-time[key], len(key), key), default=None)
 
 
-class Collective(Struct):
-    """One collective over the ranks: who came last and who waited (DEFINITIONS §8)."""
-
-    n: int
-    group: str
-    straggler: int | None
-    transfer_us: float | None
-    wait_us: dict[str, float] = field(default_factory=dict)
-
-
 class Price(Struct):
     """What money rests on: the price of one GPU for one hour, where it is from, and how many GPUs run."""
 
@@ -528,91 +467,13 @@ class Document(Struct):
     units_per_step: UnitsPerStep = field(default_factory=dict)
 
 
-class Clock(Struct):
-    """One clock while something was measured, in MHz."""
-
-    min: float
-    median: float
-    max: float
-
-
-class Calibration(Struct):
-    """Measured ceilings of one device.  Rates in TFLOP/s and GB/s, latency in µs.
-
-    ``confidence`` (high, medium, low) is how sure it is, ``None`` of a document from before it was told;
-    ``confidence_reasons`` say why.  ``streams_gbs`` has triad, copy and read; ``link_gbs`` h2d and d2h;
-    ``p2p_gbs`` one way to the GPU of each UUID.
-    """
-
-    device: str
-    kind: str
-    measured_at: str
-    gemm_tflops: dict[str, float] = field(default_factory=dict)
-    vector_tflops: dict[str, float] = field(default_factory=dict)
-    stream_gbs: float | None = None
-    copy_gbs: float | None = None
-    launch_us: float | None = None
-    uuid: str | None = None
-    host: str | None = None
-    software: dict[str, str] = field(default_factory=dict)
-    spread_pct: dict[str, float] = field(default_factory=dict)
-    conditions: dict[str, str] = field(default_factory=dict)
-    confidence: str | None = None
-    confidence_reasons: list[str] = field(default_factory=list)
-    streams_gbs: dict[str, float] = field(default_factory=dict)
-    link_gbs: dict[str, float] = field(default_factory=dict)
-    p2p_gbs: dict[str, float] = field(default_factory=dict)
-    samples: dict[str, int] = field(default_factory=dict)
-    clocks_mhz: dict[str, Clock] = field(default_factory=dict)
-
-
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Document)
-#: Fields that pass 2**53 and travel as decimal strings over HTTP.
-BIG = frozenset(
-    {
-        "flops",
-        "bytes",
-        "moved_bytes",
-        "link_bytes",
-        "message_bytes",
-        "bus_bytes",
-        "chained_in_bytes",
-        "chained_out_bytes",
-        "flops_total",
-        "peak_allocated",
-        "peak_reserved",
-    }
-)
 
 
 def encode(value: Any) -> bytes:
     """Strict JSON with numbers, the form of the command line and of a push."""
     return _encoder.encode(value)
-
-
-def encode_http(value: Any) -> bytes:
-    """Strict JSON whose big integers are strings, the form of every HTTP answer."""
-    return _encoder.encode(http_form(value))
-
-
-def http_form(value: Any) -> Any:
-    """``value`` as plain JSON types with the big integers as decimal strings."""
-    return _stringify(msgspec.to_builtins(value))
-
-
-def _stringify(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: _big(k, v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_stringify(v) for v in value]
-    return value
-
-
-def _big(key: str, value: Any) -> Any:
-    if isinstance(value, int) and not isinstance(value, bool) and (key in BIG or key.endswith("_ns")):
-        return str(value)
-    return _stringify(value)
 
 
 def decode(data: bytes) -> Document:

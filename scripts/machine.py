@@ -19,6 +19,7 @@ PROGRAMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "a C compiler": (("gcc", "cc"), ("gcc", "libc6-dev")),
     "Node": (("node",), ("nodejs",)),
     "curl": (("curl",), ("curl",)),
+    "systemd-analyze": (("systemd-analyze",), ("systemd",)),
 }
 
 

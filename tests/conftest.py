@@ -65,6 +65,10 @@ def _curl() -> str | None:
     return None if shutil.which("curl") else "no curl on the path"
 
 
+def _systemd() -> str | None:
+    return None if shutil.which("systemd-analyze") else "no systemd-analyze on the path"
+
+
 PROBES: dict[str, Callable[[], str | None]] = {
     "postgres": _postgres,
     "browser": _browser,
@@ -74,6 +78,7 @@ PROBES: dict[str, Callable[[], str | None]] = {
     "traces": _traces,
     "node": _node,
     "curl": _curl,
+    "systemd": _systemd,
 }
 
 

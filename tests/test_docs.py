@@ -11,15 +11,16 @@ import msgspec
 import pytest
 
 import rooflight
-from rooflight import protocol
+from rooflight import calibration, collectives, protocol
 from rooflight.cli.main import COMMANDS
 from tests.shared import CHECKOUT
 
 PAGES = [CHECKOUT / "README.md", CHECKOUT / "CHANGELOG.md", *sorted((CHECKOUT / "docs").glob("**/*.md"))]
 STRUCTS = {
     name: struct
-    for name, struct in inspect.getmembers(protocol, inspect.isclass)
-    if issubclass(struct, msgspec.Struct) and struct.__module__ == protocol.__name__
+    for module in (protocol, calibration, collectives)
+    for name, struct in inspect.getmembers(module, inspect.isclass)
+    if issubclass(struct, msgspec.Struct) and struct.__module__ == module.__name__
 }
 
 

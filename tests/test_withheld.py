@@ -20,7 +20,8 @@ from rooflight.cli.terminal import Terminal
 from rooflight.cli.whatif import table as whatif_table
 from rooflight.comparison import compare
 from rooflight.findings import all_rules
-from rooflight.protocol import REGIMES, Document, encode, encode_http
+from rooflight.http_form import encode_http
+from rooflight.protocol import REGIMES, Document, encode
 from rooflight.readers import kineto
 from rooflight.report import html as html_module
 from rooflight.report.html import Options, report

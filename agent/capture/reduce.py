@@ -39,7 +39,8 @@ def main(argv: list[str]) -> int:
 
 def _analysis(folder: Path, calibrations: list[Path]) -> bytes:
     from rooflight.analysis import Options, analyze
-    from rooflight.protocol import Calibration, encode
+    from rooflight.calibration import Calibration
+    from rooflight.protocol import encode
 
     manifest = manifest_of(folder)
     if not manifest.recordings:

@@ -13,10 +13,11 @@ from agent.console import note, say
 from agent.device import Device, every_gpu, pick
 from agent.store import Store, write
 from agent.summary import printable
+from rooflight.calibration import Calibration
 from rooflight.client import Client, ClientError
 from rooflight.errors import Refused
 from rooflight.hardware.siblings import Behind, behind, identity
-from rooflight.protocol import Calibration, encode
+from rooflight.protocol import encode
 
 #: Reasons that the summary tells; the JSON has all.
 REASONS = 4

@@ -22,10 +22,11 @@ from agent.sampler.thread import Sampling
 from agent.store import Store, make_folder, write
 from agent.summary import Summary, render, summarize
 from agent.workloads import WORKLOADS, Workload, find
+from rooflight.calibration import Calibration
 from rooflight.cli.units import units
 from rooflight.client import Client, ClientError
 from rooflight.errors import Refused
-from rooflight.protocol import Calibration, Document, encode
+from rooflight.protocol import Document, encode
 from rooflight.results.energy import join
 
 SIZES = ("small", "medium", "large")

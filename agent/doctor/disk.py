@@ -13,7 +13,7 @@ from agent.capture.traces import Room
 from agent.doctor.rows import Row
 from agent.quarantine import Quarantine
 from agent.store import Store
-from rooflight.protocol import Calibration
+from rooflight.calibration import Calibration
 
 #: A driver, a library or a cooler has changed since, more likely than not.
 STALE_DAYS = 180

@@ -15,7 +15,7 @@ from agent.sampler.nvml import NoDriverError, open_nvml
 from agent.sampler.sample import DeviceSample
 from agent.sampler.source import Source
 from agent.sampler.throttle import POWER_CAP, SET_CLOCKS, SLOWDOWNS, reasons
-from rooflight.protocol import Clock
+from rooflight.calibration import Clock
 
 INTERVAL_S = 0.25
 CPUS = Path("/sys/devices/system/cpu")

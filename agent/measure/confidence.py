@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agent.measure.timing import LEAST_SAMPLES, QUIET, Timing
-from rooflight.protocol import Clock
+from rooflight.calibration import Clock
 
 HIGH, MEDIUM, LOW = "high", "medium", "low"
 _ORDER = (HIGH, MEDIUM, LOW)

@@ -13,7 +13,7 @@ from app.advice.price import Asked
 from app.deps import Caller, Reading
 from app.errors import problems
 from app.runs.endpoints import document_of
-from rooflight import protocol
+from rooflight.http_form import encode_http
 from rooflight.report.money import priced
 
 router = APIRouter(tags=["advice"])
@@ -65,7 +65,7 @@ async def get_findings(run_id: str, session: Reading, caller: Caller, asked: Ask
     items = [{"rank": r.rank, **msgspec.to_builtins(f)} for r in document.ranks for f in r.findings]
     totals = {str(r.rank): r.findings_total_us for r in document.ranks}
     answer = {"items": items, "totals_us": totals, "price": document.price}
-    return Response(protocol.encode_http(answer), media_type=_JSON)
+    return Response(encode_http(answer), media_type=_JSON)
 
 
 @router.get("/runs/{run_id}/whatif", responses=_OBJECT)
@@ -88,7 +88,7 @@ async def get_whatif(
     scenario = Scenario(gpu, dtype, roofs_reached, fused, overlapped, input_ready)
     money = None if price is None else Money(price, "asked for")
     found = await asyncio.to_thread(whatif, document, scenario=scenario, money=money)
-    return Response(await asyncio.to_thread(protocol.encode_http, found), media_type=_JSON)
+    return Response(await asyncio.to_thread(encode_http, found), media_type=_JSON)
 
 
 @router.get("/compare", responses=_OBJECT)
@@ -104,4 +104,4 @@ async def get_compare(
 
     a, b = [await document_of(session, run, caller) for run in (base, head)]
     found = await asyncio.to_thread(lambda: compared(compare(a, b)))
-    return Response(await asyncio.to_thread(protocol.encode_http, found), media_type=_JSON)
+    return Response(await asyncio.to_thread(encode_http, found), media_type=_JSON)

@@ -19,8 +19,8 @@ from app.models.base import new_id
 from app.principal import Principal
 from app.text import clean
 from app.times import parse
+from rooflight.calibration import Calibration
 from rooflight.hardware.siblings import Identity, behind, identity
-from rooflight.protocol import Calibration
 
 #: Calibrations that one comparison reads, the newest.
 MOST_COMPARED = 2_000

@@ -15,7 +15,8 @@ import msgspec
 from msgspec import Struct
 
 import rooflight
-from rooflight.protocol import Calibration, Rank
+from rooflight.calibration import Calibration
+from rooflight.protocol import Rank
 from rooflight.results.result import RankResult, decode, encode
 
 

@@ -30,8 +30,9 @@ from app.problems import Conflict, problem_of
 from app.runs.queries import lock_run
 from app.settings import Settings
 from rooflight.analysis import combine
+from rooflight.calibration import Calibration
 from rooflight.errors import Refused, RooflightError
-from rooflight.protocol import Calibration, Document, Rank
+from rooflight.protocol import Document, Rank
 from rooflight.readers.limits import Limits
 from rooflight.results.result import RankResult
 

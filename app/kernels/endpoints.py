@@ -14,7 +14,7 @@ from app.kernels import queries
 from app.kernels.queries import ORDER, Filter
 from app.kernels.schemas import KERNELS, LAUNCHES
 from app.runs.queries import require_run
-from rooflight import protocol
+from rooflight.http_form import encode_http
 
 router = APIRouter(prefix="/runs/{run_id}", tags=["kernels"])
 _JSON = "application/json"
@@ -41,7 +41,7 @@ async def list_kernels(
     total, rows = await queries.page(session, wanted, sort, limit, cursor)
     after = cursor + len(rows)
     answer = {"items": rows, "total": total, "next_cursor": after if rows and after < total else None}
-    return Response(protocol.encode_http(answer), media_type=_JSON)
+    return Response(encode_http(answer), media_type=_JSON)
 
 
 @router.get("/launches", responses={200: LAUNCHES, **problems(404)})
@@ -59,4 +59,4 @@ async def list_launches(
     total, rows = await asyncio.to_thread(events.rows, names, limit=limit, offset=cursor)
     after = cursor + len(rows)
     answer = {"items": rows, "total": total, "next_cursor": after if rows and after < total else None}
-    return Response(protocol.encode_http(answer), media_type=_JSON)
+    return Response(encode_http(answer), media_type=_JSON)

@@ -12,7 +12,7 @@ from app.models.base import Base, Id, UtcDateTime, new_id, utcnow
 
 
 class CalibrationRow(Base):
-    """``body`` is ``rooflight.protocol.Calibration``; ``device_key`` the hash of the device's name.
+    """``body`` is ``rooflight.calibration.Calibration``; ``device_key`` the hash of the device's name.
 
     A calibration of a project's token is seen by that project only.
     """

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rooflight.protocol import Communication, Rank
+from rooflight.collectives import Communication
+from rooflight.protocol import Rank
 from rooflight.report.collectives import TOP_COLLECTIVES, bandwidth, collective, of_link, slowed, slower
 from rooflight.report.summary import title
 

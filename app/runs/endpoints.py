@@ -19,6 +19,7 @@ from app.runs import queries
 from app.runs.regimes import regimes
 from app.runs.schemas import Regimes, RunIn, RunPage, RunSummary
 from rooflight import protocol
+from rooflight.http_form import encode_http
 
 router = APIRouter(tags=["runs"])
 _JSON = "application/json"
@@ -86,7 +87,7 @@ async def get_run(run_id: str, session: Reading, caller: Caller) -> RunSummary:
 async def get_analysis(run_id: str, session: Reading, caller: Caller) -> Response:
     """The JSON of `rooflight analyze` for this run, with big integers as decimal strings."""
     document = await document_of(session, run_id, caller)
-    return Response(await asyncio.to_thread(protocol.encode_http, document), media_type=_JSON)
+    return Response(await asyncio.to_thread(encode_http, document), media_type=_JSON)
 
 
 @router.get("/runs/{run_id}/regimes", responses=problems(404))
@@ -120,7 +121,7 @@ async def get_ranks(run_id: str, session: Reading, caller: Caller) -> Response:
         "collectives": len(document.collectives),
         "clock_offset_us": document.clock_offset_us,
     }
-    return Response(protocol.encode_http(answer), media_type=_JSON)
+    return Response(encode_http(answer), media_type=_JSON)
 
 
 @router.get("/runs/{run_id}/roofline", responses=_answers({"type": "object", "title": "A plotly figure"}))

@@ -11,7 +11,7 @@ from app.deps import Caller, Reading
 from app.errors import problems
 from app.runs.queries import require_run
 from app.steps import queries
-from rooflight import protocol
+from rooflight.http_form import encode_http
 
 router = APIRouter(prefix="/runs/{run_id}", tags=["steps"])
 _STEP = {
@@ -59,4 +59,4 @@ async def list_steps(
     total, rows = await queries.page(session, run.id, rank, limit, cursor)
     after = cursor + len(rows)
     answer = {"items": rows, "total": total, "next_cursor": after if rows and after < total else None}
-    return Response(protocol.encode_http(answer), media_type="application/json")
+    return Response(encode_http(answer), media_type="application/json")

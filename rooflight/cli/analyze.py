@@ -9,13 +9,14 @@ from pathlib import Path
 
 import msgspec
 
+from rooflight.calibration import Calibration
 from rooflight.cli.markdown import markdown
 from rooflight.cli.price import add_price, rate
 from rooflight.cli.table import table
 from rooflight.cli.terminal import Terminal, of_stream
 from rooflight.cli.units import add_units, units
 from rooflight.errors import Malformed, Refused, TooLarge
-from rooflight.protocol import Calibration, Document, decode, encode
+from rooflight.protocol import Document, decode, encode
 from rooflight.report.money import priced
 
 #: Of the traces in a folder.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, NotRequired, TypedDict, TypeVar, Unpack
 
 from rooflight.attribution.intervals import Set, union_of
 from rooflight.findings.facts import Facts
@@ -16,43 +16,36 @@ Check = Callable[[T], Iterable[Found]]
 #: A saving under this share of the wall time is not worth a line.
 LEAST = 0.01
 
+
+class Words(TypedDict):
+    """What a rule says of itself; ``quiet``: it speaks of the recording, also where no verdict is given."""
+
+    why: str
+    fix: str
+    false_alarms: str
+    regime: NotRequired[str | None]
+    quiet: NotRequired[bool]
+
+
 _RULES: dict[str, Rule[Facts]] = {}
 _RUN_RULES: dict[str, Rule[Waits]] = {}
 
 
-def rule(
-    code: str,
-    title: str,
-    *,
-    why: str,
-    fix: str,
-    false_alarms: str,
-    regime: str | None = None,
-    quiet: bool = False,
-) -> Callable[[Check[Facts]], Check[Facts]]:
+def rule(code: str, title: str, **words: Unpack[Words]) -> Callable[[Check[Facts]], Check[Facts]]:
     """Sign a check in under ``code``.  Raises ValueError for a code that is taken, a check without words."""
-
-    def sign_in(check: Check[Facts]) -> Check[Facts]:
-        _sign_in(_RULES, Rule(code, title, check, why, fix, false_alarms, regime, quiet))
-        return check
-
-    return sign_in
+    return _signing(_RULES, code, title, words)
 
 
-def run_rule(
-    code: str,
-    title: str,
-    *,
-    why: str,
-    fix: str,
-    false_alarms: str,
-    regime: str | None = None,
-    quiet: bool = False,
-) -> Callable[[Check[Waits]], Check[Waits]]:
+def run_rule(code: str, title: str, **words: Unpack[Words]) -> Callable[[Check[Waits]], Check[Waits]]:
     """As :func:`rule`, for what only the comparison of the ranks tells."""
+    return _signing(_RUN_RULES, code, title, words)
 
-    def sign_in(check: Check[Waits]) -> Check[Waits]:
-        _sign_in(_RUN_RULES, Rule(code, title, check, why, fix, false_alarms, regime, quiet))
+
+def _signing(
+    rules: dict[str, Rule[T]], code: str, title: str, words: Words
+) -> Callable[[Check[T]], Check[T]]:
+    def sign_in(check: Check[T]) -> Check[T]:
+        _sign_in(rules, Rule(code, title, check, **words))
         return check
 
     return sign_in

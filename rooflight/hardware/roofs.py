@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rooflight.calibration import Calibration
 from rooflight.hardware.catalogue import measurements
 from rooflight.hardware.clocks import at_clock
 from rooflight.hardware.dense import peaks
 from rooflight.hardware.model import Gpu
-from rooflight.protocol import Calibration, Ceiling, Roofs
+from rooflight.protocol import Ceiling, Roofs
 from rooflight.units import GIGA, TERA
 
 #: GB/s per direction of a 16-lane slot, by generation.

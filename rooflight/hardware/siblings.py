@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from rooflight.protocol import Calibration
+from rooflight.calibration import Calibration
 
 #: Percent below the median of its siblings from which a device may be named, and in spreads.
 LEAST_BEHIND_PCT = 5.0

@@ -156,8 +156,6 @@ def _read_json(stream: TextIO, name: str, tally: Tally) -> str:
                     raise Malformed("the terms come before the products", where=name)
                 if sku in products:
                     _terms(products.pop(sku), sku, value, published, tally)
-            case _:
-                pass  # terms of reservations, and metadata
     if not seen:
         raise Refused(
             "no price list of AWS: it has no products",

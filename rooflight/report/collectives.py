@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rooflight.protocol import Communication, Contention
+from rooflight.collectives import Communication, Contention
 
 TOP_COLLECTIVES = 12
 TOP_SLOWED = 5

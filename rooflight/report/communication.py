@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rooflight.protocol import Communication, Contention, Rank
+from rooflight.collectives import Communication, Contention
+from rooflight.protocol import Rank
 from rooflight.report.collectives import TOP_COLLECTIVES, bandwidth, collective, of_link, slowed, slower
 from rooflight.report.markup import NB, Html, tag
 from rooflight.report.summary import Summary, counted, title

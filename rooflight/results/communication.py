@@ -14,9 +14,9 @@ import numpy as np
 from rooflight.attribution.collectives import Calls, call_rows
 from rooflight.attribution.hosts import hosts_of_comms
 from rooflight.attribution.intervals import F64, Clipper
+from rooflight.collectives import Communication
 from rooflight.cost.collective import is_exchange, message_bytes
 from rooflight.cost.model import Cost
-from rooflight.protocol import Communication
 from rooflight.regimes.partition import Partition
 from rooflight.results.medians import median
 from rooflight.results.result import Messages

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rooflight.attribution.intervals import Clipper, union
-from rooflight.protocol import Contention
+from rooflight.collectives import Contention
 from rooflight.results.medians import medians
 from rooflight.roofline.groups import Groups
 from rooflight.trace.tables import I64, GpuKind, Mask

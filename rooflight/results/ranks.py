@@ -9,7 +9,8 @@ from itertools import pairwise
 import numpy as np
 
 from rooflight.attribution.intervals import Clipper, Set, intersection, union
-from rooflight.protocol import Collective, Flag
+from rooflight.collectives import Collective
+from rooflight.protocol import Flag
 from rooflight.results.clocks import offsets
 from rooflight.results.instances import Instances, match
 from rooflight.results.result import RankResult

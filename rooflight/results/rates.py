@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rooflight.attribution.intervals import F64
+from rooflight.collectives import Communication
 from rooflight.cost.collective import bus_bytes
-from rooflight.protocol import Communication, Rank
+from rooflight.protocol import Rank
 from rooflight.results.medians import medians
 from rooflight.results.ranks import AcrossRanks
 from rooflight.results.result import RankResult

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rooflight.calibration import Calibration
 from rooflight.errors import Refused
 from rooflight.hardware import Gpu, ceilings, find, gpus, resolve
-from rooflight.protocol import Calibration, Roofs
+from rooflight.protocol import Roofs
 from rooflight.trace.timeline import DeviceProperties, Timeline
 
 

@@ -15,6 +15,7 @@ from rooflight.attribution.launches import Links, link
 from rooflight.attribution.phases import phases
 from rooflight.attribution.replays import Replays, named_replays
 from rooflight.attribution.steps import StepSpan, find_steps
+from rooflight.calibration import Calibration
 from rooflight.cost.elsewhere import from_elsewhere
 from rooflight.cost.grids import with_grids
 from rooflight.cost.launches import LaunchCosts, attach
@@ -25,7 +26,7 @@ from rooflight.errors import TooLarge
 from rooflight.findings import Facts
 from rooflight.hardware import cpu_roofs
 from rooflight.kernels import KernelName, classify, is_communication
-from rooflight.protocol import Calibration, Flag, Kernel
+from rooflight.protocol import Flag, Kernel
 from rooflight.regimes.kernels import Verdict
 from rooflight.regimes.partition import RANK, Partition, partition
 from rooflight.regimes.quality import Grade, QualityFacts, grade

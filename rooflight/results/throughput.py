@@ -8,9 +8,10 @@ from statistics import median
 
 import msgspec
 
+from rooflight.bounded import UnitsPerStep
 from rooflight.errors import Refused
 from rooflight.prices.money import Money
-from rooflight.protocol import CpuStep, Document, Rank, Step, UnitsPerStep
+from rooflight.protocol import CpuStep, Document, Rank, Step
 
 _US_PER_S = 1_000_000
 _S_PER_HOUR = 3_600

@@ -13,19 +13,8 @@ from agent.commands import options
 from agent.commands import run as run_command
 from agent.device import Device
 from agent.summary import printable, render, summarize
-from rooflight.protocol import (
-    Calibration,
-    Ceiling,
-    Clock,
-    Cpu,
-    CpuStep,
-    Document,
-    Kernel,
-    Parts,
-    Roofs,
-    decode,
-    encode,
-)
+from rooflight.calibration import Calibration, Clock
+from rooflight.protocol import Ceiling, Cpu, CpuStep, Document, Kernel, Parts, Roofs, decode, encode
 from rooflight.retry import Retry
 from tests.agent.servers import FakeServer, Seen, accepts, running
 from tests.factories import a_document

@@ -21,8 +21,9 @@ from agent.measure.links import Links
 from agent.measure.rates import Rate, best
 from agent.measure.timing import Timing
 from agent.store import Store
+from rooflight.calibration import Calibration, Clock
 from rooflight.errors import Refused
-from rooflight.protocol import Calibration, Clock, encode
+from rooflight.protocol import encode
 
 CPU = Device("cpu", "cpu", "AMD EPYC", "vm", 2)
 

@@ -12,7 +12,7 @@ from agent.device import Device
 from agent.measure import clocks as module
 from agent.measure.clocks import POWER_CAP, SET_CLOCKS, SLOWDOWNS, Clocks, clock, cpu_mhz, reasons
 from agent.sampler.sample import DeviceSample
-from rooflight.protocol import Clock
+from rooflight.calibration import Clock
 
 GPU = Device("gpu", "cuda:0", "NVIDIA A10", "lab1", 8, "GPU-1", 0)
 

@@ -6,7 +6,7 @@ import pytest
 
 from agent.measure.confidence import Circumstances, confidence
 from agent.measure.timing import Timing
-from rooflight.protocol import Clock
+from rooflight.calibration import Clock
 
 GOOD = Timing(1.0, 0.012, "fast decile of 40", 40)
 IDLE = Circumstances(others=0.02)

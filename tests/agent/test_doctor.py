@@ -25,7 +25,7 @@ from agent.processes import Processes
 from agent.sampler.nvml import NO_DRIVER, NoDriverError, Nvml
 from agent.spool import Spool
 from agent.store import Store
-from rooflight.protocol import Calibration
+from rooflight.calibration import Calibration
 from tests.agent.nvml_stub import ROOT, StubNvml
 from tests.agent.servers import FakeServer, running
 from tests.agent.test_capture_fabric import Process

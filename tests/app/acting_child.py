@@ -19,8 +19,8 @@ import numpy as np
 
 from app.ingest.traces import Trace
 from rooflight.attribution.collectives import Calls
+from rooflight.calibration import Calibration
 from rooflight.errors import NotATrace
-from rooflight.protocol import Calibration
 from rooflight.readers.source import Limits
 from rooflight.regimes.quality import QualityFacts
 from rooflight.results.result import Exposed, RankResult

@@ -11,6 +11,7 @@ from rooflight import protocol
 from rooflight.analysis import analyze
 from rooflight.comparison import compare
 from rooflight.comparison.document import document_of
+from rooflight.http_form import encode_http
 from rooflight.protocol import Document
 from rooflight.scenarios import Money, Scenario, whatif
 from tests.app.conftest import Service
@@ -35,7 +36,7 @@ def pushed(service: Service, found: Document) -> str:
 
 
 def http_form(found: Any) -> Any:
-    return msgspec.json.decode(protocol.encode_http(found))
+    return msgspec.json.decode(encode_http(found))
 
 
 def test_findings_are_those_of_the_analysis(service: Service) -> None:

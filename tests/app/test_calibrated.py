@@ -15,7 +15,7 @@ from app.ingest.kept import fitting
 from app.ingest.tasks import _gather, analyzed
 from app.ingest.traces import Trace
 from app.settings import Settings
-from rooflight.protocol import Calibration
+from rooflight.calibration import Calibration
 from rooflight.readers.source import Limits
 from tests.app.conftest import Service
 

@@ -16,8 +16,9 @@ from app.ingest.tasks import analyzed, perform
 from app.jobs import queue
 from app.models import Blob, Profile, RunDocument
 from app.settings import Settings
-from rooflight import analyze, protocol, read
+from rooflight import analyze, read
 from rooflight.errors import Refused
+from rooflight.http_form import BIG, http_form
 from tests.app.conftest import Service, a_postgres, a_service
 from tests.cases import PARTS, Answer, Part, by_command, differences, parts_of, strict_json
 
@@ -119,7 +120,7 @@ def numbers(value: Any, key: str = "") -> Any:
         return {k: numbers(v, k) for k, v in value.items()}
     if isinstance(value, list):
         return [numbers(v, key) for v in value]
-    return int(value) if key in protocol.BIG and value is not None else value
+    return int(value) if key in BIG and value is not None else value
 
 
 @pytest.mark.parametrize("part", [p for p in PARTS if p.outcome != "reject"], ids=label)
@@ -131,7 +132,7 @@ def test_a_case_gets_its_answer(service: Service, part: Part) -> None:
         return
     assert differences(part, Answer(numbers(sent.answer.document))) == []
     # By command line and by HTTP one answer; what a case forbids is looked for there.
-    assert sent.answer.document == protocol.http_form(by_command(part).answer.document)
+    assert sent.answer.document == http_form(by_command(part).answer.document)
     assert_every_view_agrees(service, sent)
 
 

@@ -16,7 +16,7 @@ from app.ingest.tasks import analyzed
 from app.ingest.traces import Trace
 from app.models import KernelRow
 from rooflight import analyze_files
-from rooflight.protocol import Calibration
+from rooflight.calibration import Calibration
 from rooflight.readers.limits import Limits
 from tests.app import acting_child
 from tests.app.conftest import Service

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rooflight import protocol
+from rooflight.http_form import http_form
 from rooflight.protocol import Kernel
 from tests.app.conftest import Service
 from tests.factories import a_document
@@ -28,7 +29,7 @@ def test_what_was_pushed_is_what_is_answered(service: Service) -> None:
     answer = push(service, run, body_of(document))
     assert answer.status_code == 201, answer.text
     assert answer.json()["ranks"] == [0]
-    assert service.get(f"/runs/{run}/analysis").json() == protocol.http_form(document)
+    assert service.get(f"/runs/{run}/analysis").json() == http_form(document)
 
 
 def test_the_headline_of_a_run(service: Service) -> None:
@@ -216,7 +217,7 @@ def test_the_same_push_twice_is_one(service: Service) -> None:
     )
     assert other.status_code == 409
     assert other.json()["where"] == "header Idempotency-Key"
-    assert service.get(f"/runs/{run}/analysis").json() == protocol.http_form(a_document())
+    assert service.get(f"/runs/{run}/analysis").json() == http_form(a_document())
 
 
 def test_eight_pushes_at_once_are_one(service: Service) -> None:

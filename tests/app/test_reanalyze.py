@@ -20,8 +20,8 @@ from app.ingest.traces import Trace
 from app.jobs import queue
 from app.models import Run
 from app.settings import Settings
+from rooflight.calibration import Calibration
 from rooflight.errors import Refused
-from rooflight.protocol import Calibration
 from rooflight.readers.source import Limits
 from rooflight.results.result import RankResult
 from tests.app.conftest import Service

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
+from rooflight import protocol
+from rooflight.protocol import Document, Kernel
 from tests import shared
+from tests.e2e.screen import EVIL, REFUSAL, WIDE
+from tests.factories import a_document
 
 START_S = 60
 
@@ -101,3 +109,67 @@ def token(server: Server) -> str:
     found = re.search(r"rfl_\S+", done.stdout)
     assert found, done.stdout
     return found[0]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as p:
+        arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        chromium = p.chromium.launch(executable_path=shared.chromium(), args=arguments)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """One profile for all tests, so that plotly's 4.8 MB are fetched once, as they are for a reader."""
+    opened = browser.new_context(viewport=WIDE)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Iterator[Page]:
+    """A page whose console stays silent: an error, or a violation of the CSP, fails the test."""
+    opened = context.new_page()
+    said: list[str] = []
+    opened.on(
+        "console", lambda m: said.append(f"{m.type}: {m.text}") if m.type in ("error", "warning") else None
+    )
+    opened.on("pageerror", lambda e: said.append(f"uncaught: {e}"))
+    yield opened
+    if opened.url.startswith("http"):
+        opened.evaluate("localStorage.clear()")
+    opened.close()
+    assert [line for line in said if not REFUSAL.search(line)] == []
+
+
+@pytest.fixture(scope="module")
+def push(server: Server, token: str) -> Callable[[str, Document], str]:
+    """Push a document as a run of its own and give the run's id."""
+
+    def call(path: str, body: bytes) -> Any:
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        request = urllib.request.Request(f"{server.url}/api/v1/{path}", body, headers)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)
+
+    def pushed(name: str, document: Document) -> str:
+        project = call("projects", b'{"name": "vision"}')
+        run = call(f"projects/{project['id']}/runs", json.dumps({"name": name}).encode())
+        call(f"runs/{run['id']}/profiles", protocol.encode(document))
+        return str(run["id"])
+
+    return pushed
+
+
+@pytest.fixture(scope="module")
+def resnet(push: Callable[[str, Document], str]) -> str:
+    document = a_document(kernels=60, steps=6)
+    evil = Kernel(
+        name=EVIL, short_name=EVIL, op="aten::<b>evil</b>", count=3, time_us=2_000.0, dtype="fp32",
+        flops=10**9, bytes=10**7, ai=100.0, achieved_tflops=0.5, achieved_gbs=5.0, roof_fraction=0.04,
+        regime="latency", origin="modelled",
+    )  # fmt: skip
+    document.ranks[0].kernels.append(evil)
+    return push("resnet50", document)

@@ -9,7 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from rooflight.cli.main import main
 from rooflight.prices.rate import Rate
@@ -20,15 +20,6 @@ from tests.factories import a_document, a_rank
 
 pytestmark = pytest.mark.browser
 EVIL = "</script><img src=x onerror=\"document.title='hacked'\"><4, at::native::FillFunctor<int>"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as p:
-        arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        chromium = p.chromium.launch(executable_path=shared.chromium(), args=arguments)
-        yield chromium
-        chromium.close()
 
 
 Open = Callable[..., Page]

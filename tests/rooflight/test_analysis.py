@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from rooflight import Options, analyze, protocol, read
+from rooflight.calibration import Calibration
 from rooflight.errors import Refused, TooLarge
+from rooflight.http_form import encode_http
 from rooflight.protocol import Rank
 from tests.drawing import timeline_from_events
 from tests.shared import cases_dir
@@ -174,7 +176,7 @@ def test_the_json_is_strict_and_comes_back_as_it_was() -> None:
     text = protocol.encode(document)
     assert protocol.decode(text) == document
     assert json.loads(text)["ranks"][0]["kernels"][0]["flops"] == 2 * 64**3
-    assert json.loads(protocol.encode_http(document))["ranks"][0]["kernels"][0]["flops"] == str(2 * 64**3)
+    assert json.loads(encode_http(document))["ranks"][0]["kernels"][0]["flops"] == str(2 * 64**3)
 
 
 def test_launch_columns_are_row_aligned_and_name_their_step_and_row() -> None:
@@ -218,7 +220,7 @@ def test_launch_columns_hold_all_that_draws_a_launch() -> None:
 
 
 def test_a_calibration_of_the_device_sets_the_practical_roof() -> None:
-    c = protocol.Calibration(
+    c = Calibration(
         device="NVIDIA H100 80GB HBM3",
         kind="cuda",
         measured_at="2026-12-01T00:00:00Z",
@@ -238,7 +240,7 @@ def test_frames_for_notebooks() -> None:
 
 # -- the CPU as a device -----------------------------------------------------------------------------
 
-CPU = protocol.Calibration(
+CPU = Calibration(
     device="A CPU", kind="cpu", measured_at="2026-12-01T00:00:00Z", gemm_tflops={"fp32": 0.1},
     vector_tflops={"fp32": 0.05}, stream_gbs=10.0,
 )  # fmt: skip

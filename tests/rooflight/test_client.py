@@ -7,21 +7,20 @@ import gzip
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from rooflight.bodies import CHUNK
+from rooflight.calibration import Calibration
 from rooflight.cli.main import main
-from rooflight.client import CHUNK, Client, Rejected, Unreachable
+from rooflight.client import Client, Rejected, Unreachable
 from rooflight.errors import Refused
-from rooflight.protocol import Calibration, decode
+from rooflight.protocol import decode
 from rooflight.proxy import is_loopback
-from rooflight.retry import RETRIED_STATUS, Retry, retry_after_s
+from rooflight.retry import RETRIED_STATUS, Retry
 from tests.factories import a_document
 
 TOKEN = "rfl_abc_0123456789"
@@ -310,40 +309,6 @@ def test_a_file_that_shrinks_is_refused(script, tmp_path):
         client.upload_trace("r1", path, cut)
 
 
-# ---- retry rules ----
-
-
-def test_retry_after_in_seconds_and_as_a_date():
-    now = datetime(2026, 12, 1, 12, 0, 0, tzinfo=UTC)
-    assert retry_after_s("120", now) == 120.0
-    assert retry_after_s(" 0 ", now) == 0.0
-    assert retry_after_s("Tue, 01 Dec 2026 12:01:30 GMT", now) == 90.0
-    assert retry_after_s("Tue, 01 Dec 2026 11:00:00 GMT", now) == 0.0
-    assert retry_after_s("soon", now) is None
-    assert retry_after_s("-5", now) is None
-    assert retry_after_s(None, now) is None
-
-
-@given(
-    st.integers(1, 3000),
-    st.none() | st.floats(0, 1e6),
-    st.floats(0, 1),
-    st.builds(Retry, tries=st.integers(1, 4000)),
-)
-def test_a_wait_is_within_its_bounds(attempt, asked, draw, retry):
-    wait = retry.wait_s(attempt, asked, lambda: draw)
-    if wait is None:
-        assert attempt >= retry.tries or (asked or 0) > retry.patience_s
-        return
-    assert (asked or 0) <= wait <= max(retry.cap_s, asked or 0)
-
-
-def test_jitter_is_full():
-    draws: list[Callable[[], float]] = [lambda: 0.0, lambda: 0.5, lambda: 1.0]
-    assert [Retry().wait_s(3, None, d) for d in draws] == [0.0, 1.0, 2.0]  # 0.5 x 2^2 = 2
-    assert Retry(tries=99).wait_s(50, None, lambda: 1.0) == 300.0
-
-
 # ---- the command ----
 
 
@@ -464,7 +429,7 @@ def test_a_trace_may_begin_within_a_file(script, tmp_path):
 
 
 def _parts(script, monkeypatch, tmp_path, *answers):
-    monkeypatch.setattr("rooflight.client.PART_BYTES", 4)
+    monkeypatch.setattr("rooflight.bodies.PART_BYTES", 4)
     script.answers = [(200, {"offset": at, "job": None}, {}) if isinstance(at, int) else at for at in answers]
     path = tmp_path / "t.json"
     path.write_bytes(b"head0123456789")

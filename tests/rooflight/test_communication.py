@@ -10,8 +10,9 @@ import pytest
 from rooflight import analyze, read
 from rooflight.analysis import analyze_files
 from rooflight.attribution.hosts import ACROSS, LOCAL, UNTOLD, on_one_host
+from rooflight.collectives import Communication, Contention
 from rooflight.cost.collective import bus_bytes, message_bytes
-from rooflight.protocol import Communication, Contention, Document, decode, encode
+from rooflight.protocol import Document, decode, encode
 from rooflight.results.communication import MOST_ROWS
 from rooflight.results.medians import medians
 from rooflight.results.splits import skew

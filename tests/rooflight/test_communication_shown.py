@@ -6,7 +6,8 @@ import pytest
 
 from rooflight.cli.markdown import markdown
 from rooflight.cli.table import table
-from rooflight.protocol import Communication, Contention, Document, Kernel, Rank
+from rooflight.collectives import Communication, Contention
+from rooflight.protocol import Document, Kernel, Rank
 from rooflight.report.collectives import bandwidth, collective, decimal, of_link, slowed, slower
 from rooflight.report.html import report
 

@@ -1,31 +1,22 @@
-"""Two runs against each other: differences that add up, groups that find each other, noise that is said."""
+"""What a comparison says: parts, groups, calls, noise, what speaks against it."""
 
 from __future__ import annotations
 
 import re
 from fractions import Fraction
-from functools import cache
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-import rooflight
-from rooflight.comparison import Comparison, GroupChange, compare, document
-from rooflight.comparison.alignment import MATCHES
+from rooflight.comparison import GroupChange, compare
 from rooflight.comparison.rounding import apportioned
 from rooflight.errors import Malformed, Refused
 from rooflight.protocol import (
-    PARTS,
-    SCHEMA_VERSION,
     Ceiling,
     Cpu,
     CpuStep,
-    DeviceFigures,
     Document,
-    Kernel,
     Parts,
     Rank,
     Roofs,
@@ -33,69 +24,8 @@ from rooflight.protocol import (
 )
 from tests import shared
 
-WORK = PARTS[:6]
-
-
-def a_step(n: int, **us: float) -> Step:
-    return Step(n=n, step_time_us=sum(us.values()), device="0", parts_us=Parts(**us))
-
-
-def a_group(
-    name: str = "k", us: float = 0.0, calls: int = 1, op: str | None = "aten::mm", **more: Any
-) -> Kernel:
-    """A group with ``us`` of its own in ``calls`` calls within the steps, and no more of either outside."""
-    told = {
-        "regime": "compute",
-        "family": "gemm",
-        "input_dims": "[[4, 4]]",
-        "input_types": '["float"]',
-    } | more
-    return Kernel(
-        name, op=op, count=max(calls, 1), time_us=us, exclusive_us=us, steps_exclusive_us=us,
-        steps_count=calls, **told,
-    )  # fmt: skip
-
-
-def a_device(name: str | None = "NVIDIA H100", kernel_sum_us: float = 1.0) -> DeviceFigures:
-    return DeviceFigures(
-        name=name, n_gpu_events=1, kernels=1, span_us=1, busy_us=1, idle_us=0, busy_pct=100.0,
-        kernel_sum_us=kernel_sum_us, compute_us=1, comm_us=0, mem_us=0, exposed_comm_us=0, overlap_pct=None,
-        exposed_mem_us=0, unlinked_kernels=0, unlinked_us=0,
-    )  # fmt: skip
-
-
-def a_rank(steps: list[Step], kernels: list[Kernel] | None = None, rank: int = 0, **more: Any) -> Rank:
-    whole = {p: sum(getattr(s.parts_us, p) for s in steps) for p in PARTS}
-    told = {"grade": "complete", "devices": {"0": a_device()}, "parts_us": {"0": Parts(**whole)}} | more
-    return Rank(rank, steps=steps, kernels=kernels or [], **told)
-
-
-def a_run(*ranks: Rank, **more: Any) -> Document:
-    return Document(SCHEMA_VERSION, "run.json", list(ranks), **more)
-
-
-def one(kernels: list[Kernel], **us: float) -> Document:
-    """A run of one step, whose compute time is that of the kernels unless told."""
-    parts = {"compute": sum(k.steps_exclusive_us or 0 for k in kernels)} | us
-    return a_run(a_rank([a_step(1, **parts)], kernels))
-
-
-def timed(*times_us: float, **more: Any) -> Document:
-    """A run of steps that only compute."""
-    return a_run(a_rank([a_step(n, compute=us) for n, us in enumerate(times_us)], **more))
-
-
-def us(ns: Fraction) -> float:
-    return float(ns / 1000)
-
-
-def matches(c: Comparison) -> dict[tuple[str | None, str | None], str]:
-    """How the groups were found, by their names in A and B."""
-    names = {(g.pair.a and g.pair.a.key.name, g.pair.b and g.pair.b.key.name): g for g in c.groups}
-    return {key: g.pair.match for key, g in names.items()}
-
-
 # ---- the difference and its parts ----
+from tests.rooflight.comparing import a_device, a_group, a_rank, a_run, a_step, matches, one, timed, us
 
 
 def test_the_difference_of_the_mean_step_is_that_of_its_parts():
@@ -479,152 +409,3 @@ def test_every_code_of_a_note_is_on_the_page():
     codes = re.findall(r'Note\(f?"([a-z_.]+)', source)
     assert len(codes) > 12
     assert [c for c in codes if f"`{c}`" not in page] == []
-
-
-# ---- properties ----
-
-TIME = st.integers(0, 5_000).map(lambda ns: ns / 1000)
-GROUP = st.builds(
-    lambda name, us, calls, op, dims, family, regime: a_group(
-        name, us, calls, op, input_dims=dims, family=family, regime=regime
-    ),
-    st.sampled_from("abc"),
-    TIME,
-    st.integers(0, 4),
-    st.sampled_from(["aten::mm", "aten::add", None]),
-    st.sampled_from(["[[1]]", "[[2]]", None]),
-    st.sampled_from(["gemm", "elementwise", "other"]),
-    st.sampled_from(["compute", "memory", "latency", "unknown", "communication"]),
-)
-STEPS = st.lists(st.fixed_dictionaries(dict.fromkeys(PARTS, TIME)), min_size=1, max_size=5)
-RANK = st.builds(
-    lambda steps, kernels: a_rank([a_step(n, **parts) for n, parts in enumerate(steps)], kernels),
-    STEPS,
-    st.lists(GROUP, max_size=8),
-)
-
-
-def numbered(ranks: list[Rank]) -> Document:
-    for n, rank in enumerate(ranks):
-        rank.rank = n
-    return a_run(*ranks)
-
-
-RUN = st.lists(RANK, min_size=1, max_size=2).map(numbered)
-
-
-def check_sums(c: Comparison) -> None:
-    """All sums are exact."""
-    assert sum(x.difference for x in c.parts.values()) == c.total.difference
-    for part in WORK:
-        groups = sum(g.by_part.get(part, 0) for g in c.groups)
-        assert groups + c.rest[part] == c.parts[part].difference
-    for g in c.groups:
-        assert g.count_effect + g.duration_effect == g.difference
-
-
-@settings(max_examples=60)
-@given(RUN, RUN)
-def test_sums_are_exact_and_the_other_direction_is_the_negative(a: Document, b: Document):
-    c, back = compare(a, b), compare(b, a)
-    check_sums(c)
-    assert back.total.difference == -c.total.difference
-    assert {p: -x.difference for p, x in back.parts.items()} == {p: x.difference for p, x in c.parts.items()}
-    other = {"new": "vanished", "vanished": "new"}
-    mine = [(g.pair.match, g.pair.a, g.pair.b, g.count_effect, g.duration_effect) for g in c.groups]
-    theirs = [
-        (other.get(g.pair.match, g.pair.match), g.pair.b, g.pair.a, -g.count_effect, -g.duration_effect)
-        for g in back.groups
-    ]
-    assert mine == theirs
-    assert back.total.significance.p == c.total.significance.p
-
-
-@settings(max_examples=40)
-@given(RUN)
-def test_a_run_against_itself_differs_nowhere(a: Document):
-    c = compare(a, a)
-    check_sums(c)
-    assert not c.total.difference
-    assert not any(x.difference for x in c.parts.values())
-    assert not any(g.difference or g.count_effect or g.duration_effect for g in c.groups)
-    assert {g.pair.match for g in c.groups} <= {"same"}
-    assert c.total.significance.verdict in ("within_noise", "cannot_say")
-    assert {p for p, x in c.parts.items() if x.significance.verdict in ("significant", "likely")} == set()
-
-
-# ---- real recordings ----
-
-
-@cache
-def analysed(name: str) -> Document:
-    return rooflight.analyze(rooflight.read(shared.traces_dir() / name)).document
-
-
-@pytest.mark.traces
-def test_loader_workers_explain_the_difference_of_two_trainings():
-    """The same training with no worker and with four.  The recordings' own rows: six steps of 1 048 976 µs
-    together without, of 838 152 with: (838 152 - 1 048 976) / 6 = -35 137.333."""
-    c = compare(*(analysed(f"v100_resnet50_workers{n}.pt.trace.json.gz") for n in (0, 4)))
-    check_sums(c)
-    assert c.total.difference == Fraction(838_152_000 - 1_048_976_000, 6)
-    assert set(c.rest.values()) == {0}
-    assert min(c.parts, key=lambda p: c.parts[p].difference) == "input"
-    assert c.parts["input"].difference < c.total.difference, "the rest goes the other way"
-    assert c.parts["input"].significance.verdict == "significant"
-    assert c.total.significance.p == pytest.approx(60 / 924), "of C(12, 6) arrangements"
-    assert c.notes == ()
-    assert sum(g.pair.match == "same" for g in c.groups) > 300
-    assert c.document.words[1].startswith("Most of it is waiting for input")
-
-
-@pytest.mark.traces
-@pytest.mark.parametrize(
-    "name",
-    [
-        "pairs/h100/Falconsai_nsfw_image_detection__1016002.json.gz",
-        "pairs/h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
-        "hta/a100_control_rank3of8.json.gz",
-        "hta/rank_not_found.json.gz",
-        "mi300_sglang_qwen3_8b_decode.json.gz",
-    ],
-)
-def test_a_recording_against_itself_is_zero(name: str):
-    c = compare(analysed(name), analysed(name))
-    check_sums(c)
-    assert not c.total.difference
-    assert not any(g.difference for g in c.groups)
-    assert {g.pair.match for g in c.groups} <= {"same"}
-    assert set(c.rest.values()) == {0}
-
-
-@pytest.mark.traces
-def test_two_gpus_are_compared_and_said_not_to_be_comparable():
-    names = [f"pairs/{gpu}/Falconsai_nsfw_image_detection__1016002.json.gz" for gpu in ("h100", "mi300")]
-    c = compare(*map(analysed, names))
-    check_sums(c)
-    assert set(c.rest.values()) == {0}
-    assert c.document.words[0] == "Not comparable: another device: h100-sxm against mi300x."
-
-
-# ---- the page that says what every field means ----
-
-
-STRUCTS = [
-    document.ComparisonDocument, document.ComparabilityNote, document.ComparedRun, document.ChangeRow,
-    document.KernelChange, document.ComparedKernel,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("struct", STRUCTS)
-def test_every_field_is_defined_and_no_other(struct: type[msgspec.Struct]):
-    page = (shared.CHECKOUT / "docs/compare.md").read_text()
-    section = re.search(rf"^### {struct.__name__}\n(.*?)(?=^#|\Z)", page, re.MULTILINE | re.DOTALL)
-    assert section is not None
-    assert re.findall(r"^- `(\w+)`:", section[1], re.MULTILINE) == list(struct.__struct_fields__)
-
-
-def test_every_match_and_verdict_is_on_the_page():
-    page = (shared.CHECKOUT / "docs/compare.md").read_text()
-    for word in (*MATCHES, "significant", "likely", "within_noise", "cannot_say"):
-        assert f"`{word}`" in page

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from rooflight.calibration import Calibration
 from rooflight.hardware import Gpu, ceilings, cpu_roofs, find, gpus
-from rooflight.protocol import Calibration, Ceiling
+from rooflight.protocol import Ceiling
 
 
 def gpu(name: str) -> Gpu:

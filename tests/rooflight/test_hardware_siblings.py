@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from rooflight.calibration import Calibration
 from rooflight.hardware.siblings import behind, figures, latest
-from rooflight.protocol import Calibration
 
 
 def a10(uuid: str, stream: float, **values: Any) -> Calibration:

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from rooflight import read
 from rooflight.analysis import Options, analyze
+from rooflight.calibration import Calibration
 from rooflight.comparison import compare
 from rooflight.comparison.document import ComparisonDocument
 from rooflight.errors import Refused
-from rooflight.protocol import Calibration, Ceiling, Document, decode, encode
+from rooflight.protocol import Ceiling, Document, decode, encode
 from rooflight.roofline.columns import least
 from rooflight.scenarios import Scenario, WhatIf, whatif
 from rooflight.scenarios.rows import works_of

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from rooflight import protocol
+from rooflight.http_form import encode_http
 from rooflight.protocol import Cpu, CpuStep, Kernel, Parts, Roofs
 from tests.factories import a_document
 from tests.shared import CHECKOUT
@@ -23,7 +24,7 @@ def scripts(monkeypatch: pytest.MonkeyPatch) -> dict[str, ModuleType]:
 
 
 def as_served(document: protocol.Document) -> dict[str, Any]:
-    return dict(json.loads(protocol.encode_http(document)))
+    return dict(json.loads(encode_http(document)))
 
 
 def a_cpu_document() -> protocol.Document:
@@ -110,7 +111,7 @@ def a_service(scripts: dict[str, ModuleType], document: protocol.Document, page:
         "/runs/r": ("text/html", page.encode()),
         "/static/css/app.css": ("text/css", b"a{}"),
         "/static/plotly.min.js": ("text/javascript", b"1"),
-        "/api/v1/runs/r/analysis": ("application/json", protocol.encode_http(document)),
+        "/api/v1/runs/r/analysis": ("application/json", encode_http(document)),
     }
     for name in ("kernels", "steps", "regimes", "roofline"):
         answers[f"/api/v1/runs/r/{name}"] = ("application/json", b'{"items": [1]}')

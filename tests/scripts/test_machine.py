@@ -58,7 +58,7 @@ def test_what_is_not_there_is_named(machine: ModuleType, monkeypatch: pytest.Mon
     monkeypatch.setenv("ROOFLIGHT_TEST_POSTGRES", NOBODY_LISTENS)
     monkeypatch.setattr(machine, "find_program", lambda name: "/bin/x" if name == "cc" else None)
     # A compiler by its other name is one.
-    assert machine.absent() == ["PostgreSQL", "Chromium", "Node", "curl"]
+    assert machine.absent() == ["PostgreSQL", "Chromium", "Node", "curl", "systemd-analyze"]
 
 
 def test_nothing_is_installed_by_a_user_without_rights(

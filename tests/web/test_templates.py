@@ -26,12 +26,10 @@ from app.pages.run_view import run_view
 from app.pages.templates import render
 from app.pages.whatif_view import whatif_view
 from app.runs.schemas import RunSummary
+from rooflight.collectives import Collective, Communication, Contention
 from rooflight.prices import Instance
 from rooflight.protocol import (
     Ceiling,
-    Collective,
-    Communication,
-    Contention,
     Cpu,
     CpuStep,
     Document,

@@ -21,8 +21,8 @@ def test_findings_come_with_the_largest_saving_first() -> None:
 
 
 def test_a_code_is_given_once_and_says_what_it_sees() -> None:
-    def silent(facts: Any) -> list[Found]:
-        raise NotImplementedError(facts)
+    def silent(_: Any) -> list[Found]:
+        return []
 
     sign_in = {"why": "", "fix": "", "false_alarms": ""}
     with pytest.raises(ValueError, match="two rules have the code 'input-starved'"):

@@ -1,11 +1,13 @@
 // The price that money is shown at: in the address, and remembered for the next run that is opened.
 
+import { text, without } from './query.js';
+
 const KEPT = 'rooflight-price';
 const NAMES = ['price', 'currency', 'instance', 'provider', 'region'];
 
 // The query with what the form says in place of the price that it had.
 export function chosen(search, fields) {
-  const out = without(search);
+  const out = without(search, NAMES);
   for (const name of NAMES) {
     const value = (fields[name] ?? '').trim();
     if (value && !(name === 'instance' && (fields.price ?? '').trim())) out.set(name, value);
@@ -29,7 +31,7 @@ export function priceOf(search) {
 }
 
 export function forgotten(search) {
-  return text(without(search));
+  return text(without(search, NAMES));
 }
 
 export function wirePrice(form) {
@@ -53,17 +55,6 @@ export function wirePrice(form) {
     keep('');
     location.assign(location.pathname + forgotten(location.search) + '#findings');
   });
-}
-
-function without(search) {
-  const out = new URLSearchParams(search);
-  for (const name of NAMES) out.delete(name);
-  return out;
-}
-
-function text(params) {
-  const query = params.toString();
-  return query ? `?${query}` : '';
 }
 
 function read() {

@@ -1,11 +1,13 @@
 // The what-if form: its answers are in the address, beside whatever else the page shows.
 
+import { text, without } from './query.js';
+
 const NAMES = ['gpu', 'dtype', 'roofs_reached', 'fused', 'overlapped', 'input_ready', 'there', 'there_price'];
 
 // The query with what the form says in place of what was asked before; an instance of another GPU is dropped.
 export function question(search, fields) {
   const before = new URLSearchParams(search);
-  const out = without(search);
+  const out = without(search, NAMES);
   for (const name of NAMES) {
     const value = (fields[name] ?? '').trim();
     if (value) out.set(name, value);
@@ -15,7 +17,7 @@ export function question(search, fields) {
 }
 
 export function unasked(search) {
-  return text(without(search));
+  return text(without(search, NAMES));
 }
 
 export function wireWhatIf(form) {
@@ -33,15 +35,4 @@ export function wireWhatIf(form) {
     e.preventDefault();
     go(unasked(location.search));
   });
-}
-
-function without(search) {
-  const out = new URLSearchParams(search);
-  for (const name of NAMES) out.delete(name);
-  return out;
-}
-
-function text(params) {
-  const query = params.toString();
-  return query ? `?${query}` : '';
 }
