@@ -6,7 +6,6 @@ recording.
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -58,8 +57,9 @@ class Analysis:
 
     def _repr_html_(self) -> str:
         """What a notebook shows of it: the verdict, where the time goes, and what to do first."""
-        # By name: reports come after the analysis on the road, and only a notebook asks for one here.
-        return str(importlib.import_module("rooflight.report.notebook").shown(self.document))
+        from rooflight.report.notebook import shown
+
+        return str(shown(self.document))
 
     @property
     def kernels(self) -> pd.DataFrame:

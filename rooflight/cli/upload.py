@@ -11,11 +11,12 @@ from pathlib import Path
 from rooflight.cli.analyze import trace_files
 from rooflight.cli.terminal import fit
 from rooflight.cli.units import add_units, units
-from rooflight.client import Client, Job, Rejected
+from rooflight.client import Client, Job, Project, Rejected
 from rooflight.errors import Refused
 
 DEFAULT_SERVER = "http://127.0.0.1:8585"
 DEFAULT_PROJECT = "default"
+_HOW = "`rooflight-server token create` on the server makes one: give it by ROOFLIGHT_TOKEN or --token"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     files, held = trace_files(args.files), units(args)
     token = args.token or os.environ.get("ROOFLIGHT_TOKEN") or None
     client = Client(args.server, token, insecure=args.insecure)
-    project = client.create_project(args.project)
+    project = _project(client, args.project)
     new = client.create_run(project.id, args.run, units_per_step=held)
     jobs = [(path, send(client, new.id, path)) for path in files]
     if not args.no_wait:
@@ -65,6 +66,16 @@ def run(args: argparse.Namespace) -> int:
             check(path, client.wait(job))
     print(client.page(new.id))
     return 0
+
+
+def _project(client: Client, name: str) -> Project:
+    """The first thing that is asked of a server; whom it does not know is told how to be known."""
+    try:
+        return client.create_project(name)
+    except Rejected as e:
+        if e.status != 401:
+            raise
+        raise Rejected(e.status, e.title, e.where, _HOW) from e
 
 
 def send(client: Client, run: str, path: Path) -> Job:

@@ -387,7 +387,8 @@ def test_a_trace_that_is_rejected_at_once_is_named(script, trace, capsys):
 def test_a_wrong_token_ends_with_2_and_one_line(script, trace, capsys):
     script.answers = [(401, {"title": "no such token", "status": 401})]
     assert main(["upload", str(trace), "--server", script.url, "--token", "rfl_bad"]) == 2
-    assert capsys.readouterr().err == "rooflight upload: the server answered 401: no such token\n"
+    told = "`rooflight-server token create` on the server makes one: give it by ROOFLIGHT_TOKEN or --token"
+    assert capsys.readouterr().err == f"rooflight upload: the server answered 401: no such token. {told}\n"
 
 
 def test_a_push_tells_when_it_was_sent_and_travels_compressed(script):
